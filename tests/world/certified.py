@@ -18,7 +18,8 @@ from makewhole.journal.results import gate_answers, hop_results, snapshot_manife
 from makewhole.journal.results.hop_results import HopResult
 from makewhole.lake.storage import Storage
 from makewhole.model.gate import GateAnswer, GateReport
-from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
+from makewhole.model.hops import Hop, Remedies, Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import PointKind, TablePoint
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Window

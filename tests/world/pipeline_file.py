@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import yaml
 
 from makewhole.config.hops.remedies import VERDICTS, HopKinds
-from makewhole.model.pipeline import Remedy, Semantics
+from makewhole.model.hops import Remedy, Semantics
 from makewhole.model.points import PointKind
 
 Settings = Mapping[str, str]

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Pipeline, Remedy
+from makewhole.model.hops import Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import has_log, is_by_coordinates
 
 Identities = Mapping[str, str]

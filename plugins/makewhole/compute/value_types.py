@@ -14,7 +14,8 @@ from makewhole.compute.row_filter import Unread, filter_value, is_number, is_ord
 from makewhole.compute.versions import version_unit
 from makewhole.config.hops.where import ORDERING, Literal, WhereTerm, parse_where
 from makewhole.model.errors import Problem
-from makewhole.model.pipeline import Hop, Pipeline
+from makewhole.model.hops import Hop
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.places.compared_columns import all_compared
 from makewhole.model.points import TablePoint, can_look_up, has_log
 from makewhole.model.value_types import UNITS, ValueTypes

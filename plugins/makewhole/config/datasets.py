@@ -10,7 +10,7 @@ from yaml.nodes import ScalarNode
 from makewhole.config import values
 from makewhole.config.key_types import KeyDraft
 from makewhole.config.tree import Section, YamlPlace
-from makewhole.model.pipeline import Hop
+from makewhole.model.hops import Hop
 from makewhole.model.places.dataset_place import FORMATS, MANIFESTS, TABLE_FORMATS, DatasetPlace
 from makewhole.model.points import POSITION, Point, can_look_up, has_log
 

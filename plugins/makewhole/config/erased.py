@@ -7,7 +7,7 @@ from yaml import ScalarNode
 
 from makewhole.config import values
 from makewhole.config.tree import Section, YamlPlace
-from makewhole.model.pipeline import Hop, Semantics
+from makewhole.model.hops import Hop, Semantics
 from makewhole.model.points import Erased, Point, TopicPoint, can_look_up, has_log, is_by_coordinates
 
 _EXAMPLE = "Write 'erased: {table: privacy.erasures, key: flight_id}' or 'erased: {column: deleted_at}'"

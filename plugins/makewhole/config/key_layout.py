@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
 
-from makewhole.model.pipeline import Hop, Pipeline
+from makewhole.model.hops import Hop
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import KeyType, Point, has_log
 from makewhole.model.value_types import DECLARED, ValueTypes
 

@@ -7,7 +7,8 @@ from yaml.nodes import MappingNode, ScalarNode
 
 from makewhole.config import values
 from makewhole.config.tree import Section, YamlPlace
-from makewhole.model.pipeline import Hop, Pipeline
+from makewhole.model.hops import Hop
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import KeyType
 
 _OTHER_WORDS = {"int": KeyType.BIGINT, "integer": KeyType.BIGINT, "numeric": KeyType.DECIMAL, "text": KeyType.STRING}

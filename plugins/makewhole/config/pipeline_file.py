@@ -36,7 +36,8 @@ from makewhole.config.publish import read_publish
 from makewhole.config.topics_alone import with_topics_alone
 from makewhole.config.tree import Problems, Section, read_tree
 from makewhole.model.errors import ConfigurationError, Problem
-from makewhole.model.pipeline import Hop, Pipeline, Reach
+from makewhole.model.hops import Hop, Reach
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import Point, PointKind
 
 _CHECKOUT = Path(__file__).resolve().parents[3]

@@ -6,7 +6,9 @@ from datetime import timedelta
 
 from makewhole.config import values
 from makewhole.config.tree import Section
-from makewhole.model.pipeline import Approval, Gate, Limits, Pipeline, Remedy
+from makewhole.model.gate import Gate
+from makewhole.model.hops import Remedy
+from makewhole.model.pipeline import Approval, Limits, Pipeline
 from makewhole.model.retention import Keep, Kept
 from makewhole.model.time_limits import TimeLimits
 from makewhole.model.verdict import GAPS

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from makewhole.config.points import PointDraft, named_topic
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.config.values import UnfitError, shown
-from makewhole.model.pipeline import Hop
+from makewhole.model.hops import Hop
 from makewhole.model.points import Publish, has_log
 
 _PATH = re.compile(r"(/|[a-z][a-z0-9+.-]*://)[^\s]+", re.ASCII)

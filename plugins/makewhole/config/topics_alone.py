@@ -6,7 +6,7 @@ from dataclasses import replace
 from yaml.nodes import MappingNode, ScalarNode, SequenceNode
 
 from makewhole.config.tree import Section
-from makewhole.model.pipeline import Hop
+from makewhole.model.hops import Hop
 from makewhole.model.points import Point, has_log
 from makewhole.model.verdict import Duplicates
 

@@ -9,7 +9,8 @@ from typing import TypeVar
 
 from croniter import croniter
 
-from makewhole.model.pipeline import GROUP_PREFIX, Reach
+from makewhole.model.hops import Reach
+from makewhole.model.pipeline import GROUP_PREFIX
 from makewhole.model.places.record_paths import STEPS, respelled
 from makewhole.model.points import COORDINATES, VALUE_FORMATS, names_of_table
 from makewhole.model.value_types import UNITS

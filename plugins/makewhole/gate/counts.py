@@ -3,7 +3,9 @@
 from makewhole.gate.frame import FrameCounts
 from makewhole.gate.planned_expectation import HIGHEST, Number, Role, difference, keys, text
 from makewhole.gate.summary import HopSummary
-from makewhole.model.pipeline import Gate, Pipeline, Remedy
+from makewhole.model.gate import Gate
+from makewhole.model.hops import Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.verdict import Verdict
 
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from makewhole.gate.planned_expectation import HIGHEST, Number, Role, difference, text
 from makewhole.gate.summary import HopSummary, PointEvidence
-from makewhole.model.pipeline import Gate, Pipeline
+from makewhole.model.gate import Gate
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import has_log
 from makewhole.model.text import not_numbered_text
 from makewhole.model.verdict import Duplicates

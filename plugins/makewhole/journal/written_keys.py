@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from makewhole.model.pipeline import Pipeline, Remedy
+from makewhole.model.hops import Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.reversal import PastReversals, ReversedCopy
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection, record, records, rows_in_pieces, statements_of

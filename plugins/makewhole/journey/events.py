@@ -10,7 +10,7 @@ from makewhole.journey.causes import explained_verdict
 from makewhole.journey.copies import JourneyCopy
 from makewhole.journey.trace import Journey, Stop
 from makewhole.model.acceptance import AcceptanceState
-from makewhole.model.pipeline import Remedy
+from makewhole.model.hops import Remedy
 from makewhole.model.points import PointKind
 from makewhole.window.readers.copier_text import commits_text
 from makewhole.window.readers.sink_text import SINK, sink_evidence_text

@@ -24,7 +24,8 @@ from makewhole.lake.storage import Storage
 from makewhole.lake.stored_verdicts import FilesByBucket, VerdictFiles, stored_verdicts
 from makewhole.model.connection import Connection
 from makewhole.model.errors import ConfigurationError, MakewholeError, Problem
-from makewhole.model.pipeline import Hop, Pipeline
+from makewhole.model.hops import Hop
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import KeyType, Point, PointKind, TablePoint, can_look_up
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import Window

@@ -16,7 +16,8 @@ from makewhole.compute.normalise import hashed_by
 from makewhole.journal import replayed_positions
 from makewhole.key_index.files import write_index_file
 from makewhole.lake.storage import Storage
-from makewhole.model.pipeline import Pipeline, Semantics
+from makewhole.model.hops import Semantics
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.places.compared_columns import columns_read_at, compared_at, compared_sets_at
 from makewhole.model.points import can_look_up
 from makewhole.model.positions import PositionSpan

@@ -18,7 +18,7 @@ from makewhole.compute.judge.clean_keys import COLUMNS, find_clean_keys
 from makewhole.compute.judge.clean_versions import NOTHING_BEFORE, VERSION_COLUMNS, find_clean_versions
 from makewhole.compute.keys import hash_hex, split_hex
 from makewhole.lake.storage import Storage
-from makewhole.model.pipeline import Semantics
+from makewhole.model.hops import Semantics
 from makewhole.model.verdict import Verdict
 
 FilesByBucket = Mapping[str, Sequence[str]]

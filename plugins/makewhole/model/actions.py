@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from makewhole.model.pipeline import Remedy
+from makewhole.model.hops import Remedy
 from makewhole.model.plan import copy_line
 from makewhole.model.verdict import Cause, Finding, Verdict, says_nothing_of_values
 

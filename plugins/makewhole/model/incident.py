@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from makewhole.model.pipeline import Pipeline, Reach
+from makewhole.model.hops import Reach
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import has_log
 from makewhole.model.verdict import Duplicates
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from makewhole.model.pipeline import Hop
+from makewhole.model.hops import Hop
 from makewhole.model.points import Point, TablePoint
 from makewhole.tables.description import Column, TableDescription
 from makewhole.tables.version_types import declared_version

@@ -14,7 +14,8 @@ from makewhole.journal import windows
 from makewhole.kinds import tables_of
 from makewhole.lake.storage import Storage
 from makewhole.model.connection import Connection, KafkaConnection, kafka_of
-from makewhole.model.pipeline import Hop, Pipeline, Semantics
+from makewhole.model.hops import Hop, Semantics
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.places.compared_columns import as_compared_on, columns_asked_at
 from makewhole.model.points import TablePoint, TopicPoint
 from makewhole.model.window import Window

@@ -14,7 +14,8 @@ from makewhole.kafka.open_transactions import OpenTransaction, open_transactions
 from makewhole.kinds import tables_of
 from makewhole.model.connection import Connection, kafka_of
 from makewhole.model.errors import MakewholeError
-from makewhole.model.pipeline import Hop, Pipeline
+from makewhole.model.hops import Hop
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import TablePoint, TopicPoint, can_look_up, has_log
 from makewhole.tables.in_doubt import TransactionInDoubt
 from makewhole.window.context import table_shape

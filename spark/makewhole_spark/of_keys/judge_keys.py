@@ -13,7 +13,7 @@ from makewhole.journal.results.snapshot_manifests import read_with
 from makewhole.kafka.lineage import divergence
 from makewhole.kafka.offsets import TopicLog, describe_topic
 from makewhole.model.errors import PermanentError, RefusedError
-from makewhole.model.pipeline import Hop
+from makewhole.model.hops import Hop
 from makewhole.model.points import TopicPoint, has_log
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.model.window import Window

@@ -11,7 +11,7 @@ from makewhole.compute.buckets import bucket_name, split_by_bucket
 from makewhole.compute.frames import HASH, KEYS, empty
 from makewhole.compute.key_values import without_key
 from makewhole.compute.normalise import table_frame
-from makewhole.model.pipeline import Semantics
+from makewhole.model.hops import Semantics
 from makewhole.model.places.compared_columns import columns_read_at
 from makewhole.model.points import Point, TablePoint, can_look_up, has_log
 from makewhole.model.window import Window

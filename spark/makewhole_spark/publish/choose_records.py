@@ -14,7 +14,7 @@ from makewhole.journal.findings.window_findings import JudgedFinding, count_left
 from makewhole.key_index.files import IndexFile, maybe_known, rows_of_keys
 from makewhole.lake.rows_by_bucket import BucketRows
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Hop, Semantics
+from makewhole.model.hops import Hop, Semantics
 from makewhole.model.places.compared_columns import compared_at
 from makewhole.model.verdict import Cause, Verdict
 from makewhole.window.context import WindowContext

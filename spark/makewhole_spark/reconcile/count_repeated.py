@@ -15,8 +15,9 @@ from makewhole.compute.rollup import digest_of_matched
 from makewhole.key_index.files import IndexFile, maybe_known, rows_of_keys
 from makewhole.lake.rows_by_bucket import BucketRows
 from makewhole.lake.storage import Storage
+from makewhole.model.hops import Semantics
 from makewhole.model.incident import Incident, IncidentKind
-from makewhole.model.pipeline import Pipeline, Semantics
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.places.compared_columns import compared_at
 from makewhole.model.points import TopicPoint, has_log, is_by_coordinates, is_by_sequence
 from makewhole.model.text import BY_SEQUENCE, NOT_NUMBERED

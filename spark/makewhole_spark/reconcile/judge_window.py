@@ -28,7 +28,7 @@ from makewhole.journal.results.hop_results import HopResult
 from makewhole.kafka.iceberg_sink.standing import SinkStanding
 from makewhole.lake.stored_verdicts import SEMANTICS, VERSION_UNIT
 from makewhole.model.errors import PermanentError
-from makewhole.model.pipeline import Hop, Semantics
+from makewhole.model.hops import Hop, Semantics
 from makewhole.model.points import TopicPoint, has_log
 from makewhole.model.verdict import HopCounts
 from makewhole.sql import PgConnection

@@ -7,7 +7,7 @@ from typing import Any
 from makewhole.compute.buckets import number_of_buckets
 from makewhole.journal.results import snapshot_manifests
 from makewhole.model.errors import PermanentError
-from makewhole.model.pipeline import Semantics
+from makewhole.model.hops import Semantics
 from makewhole.model.points import PointKind, TablePoint, can_look_up
 from makewhole.sql import PgConnection
 from makewhole.tables.shape import TimeBounds

@@ -12,7 +12,7 @@ from makewhole.compute.frames import KEYS, UNDECODABLE, empty
 from makewhole.compute.judge.rewritten_rows import OF_WINDOW, rewritten_rows
 from makewhole.compute.normalise import as_compared, hashed_again, table_frame
 from makewhole.model.errors import CorruptionError
-from makewhole.model.pipeline import Hop, Semantics
+from makewhole.model.hops import Hop, Semantics
 from makewhole.model.places.compared_columns import columns_read_at
 from makewhole.model.points import TablePoint, has_log
 from makewhole.window.context import WindowContext

@@ -9,7 +9,7 @@ from typing import Any
 
 from makewhole.journal.results.snapshot_manifests import MARK
 from makewhole.model.errors import TransientError
-from makewhole.model.pipeline import Hop, Semantics
+from makewhole.model.hops import Hop, Semantics
 from makewhole.model.points import PointKind, TablePoint
 from makewhole.model.window import CountedSlice
 from makewhole.tables.reading import ReadPlan, TableView, UnreadableFile

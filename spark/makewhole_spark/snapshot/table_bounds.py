@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 from makewhole.journal import windows
 from makewhole.journal.results import snapshot_manifests
+from makewhole.model.hops import Semantics
 from makewhole.model.incident import Incident, IncidentKind
-from makewhole.model.pipeline import Semantics
 from makewhole.model.points import TablePoint
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection

@@ -18,8 +18,9 @@ from makewhole.journal.key_index.runs import IndexedTopic, first_indexed
 from makewhole.journal.results import snapshot_manifests
 from makewhole.journal.results.hop_results import first_of_hop
 from makewhole.journal.results.snapshot_manifests import LOOKED_AT, VALUES_OF
+from makewhole.model.hops import Hop
 from makewhole.model.incident import Incident, IncidentKind
-from makewhole.model.pipeline import Hop, Pipeline
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.places.compared_columns import columns_read_at
 from makewhole.model.points import TablePoint
 from makewhole.signing.keys import sha256_of

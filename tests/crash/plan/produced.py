@@ -14,7 +14,7 @@ from typing import Any
 import fastavro
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from makewhole.model.pipeline import Hop, Remedies, Remedy, Reverse
+from makewhole.model.hops import Hop, Remedies, Remedy, Reverse
 from makewhole.model.points import PointKind, TablePoint, TopicPoint, ValueSchema
 from makewhole.model.verdict import Verdict
 from tests.crash.plan.case_settings import CaseSettings, Writes

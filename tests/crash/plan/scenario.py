@@ -22,7 +22,8 @@ from makewhole.compensation.sources.sources import SourceRecord
 from makewhole.compensation.undo.plan_undo import UndoRequest, freeze_undo
 from makewhole.kafka import replay
 from makewhole.kafka.partitioner import KnownKeys
-from makewhole.model.pipeline import Approval, Hop, Limits, Pipeline, Remedies, Remedy
+from makewhole.model.hops import Hop, Remedies, Remedy
+from makewhole.model.pipeline import Approval, Limits, Pipeline
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.model.window import Window

@@ -14,7 +14,8 @@ from makewhole.journal.database import connect as connect_journal
 from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.journal.written_keys import reversals_of
 from makewhole.model.errors import MakewholeError, RefusedError
-from makewhole.model.pipeline import Approval, Remedy, Reverse
+from makewhole.model.hops import Remedy, Reverse
+from makewhole.model.pipeline import Approval
 from makewhole.model.plan import Plan, PlanState
 from makewhole.model.verdict import Finding, Verdict
 from tests.integration.compensation.world import PlanWorld

@@ -21,7 +21,8 @@ from makewhole.compensation.sources.sources import SourceRecord
 from makewhole.kafka.partitioner import KnownKeys
 from makewhole.lake.storage import Storage
 from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
-from makewhole.model.pipeline import Approval, Hop, Limits, Pipeline, Remedies, Remedy
+from makewhole.model.hops import Hop, Remedies, Remedy
+from makewhole.model.pipeline import Approval, Limits, Pipeline
 from makewhole.model.plan import Plan, Receipt
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.model.verdict import Cause, Finding, Verdict

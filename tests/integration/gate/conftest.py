@@ -14,7 +14,8 @@ import pytest
 from makewhole.compute.frames import BUCKETS, VERDICTS
 from makewhole.gate import HopSummary, PointEvidence
 from makewhole.lake.storage import Storage
-from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
+from makewhole.model.hops import Hop, Remedies, Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Accounting

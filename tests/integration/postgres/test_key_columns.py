@@ -14,7 +14,7 @@ from makewhole.compute.keys import KeyProblem, key_text
 from makewhole.compute.normalise import table_frame
 from makewhole.compute.row_filter import filter_terms
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Semantics
+from makewhole.model.hops import Semantics
 from makewhole.model.points import KeyType
 from makewhole.postgres.connect import connect
 from makewhole.postgres.read.expressions import column_types

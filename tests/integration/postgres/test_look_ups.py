@@ -16,7 +16,8 @@ from makewhole.compute.normalise import table_frame
 from makewhole.compute.row_filter import typed_term
 from makewhole.key_index.files import IndexFile, write_index_file
 from makewhole.lake.storage import Storage
-from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
+from makewhole.model.hops import Hop, Remedies, Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.model.window import Window
 from makewhole.postgres.read.export import ExportReader

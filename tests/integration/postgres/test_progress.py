@@ -7,7 +7,8 @@ import pytest
 
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.errors import PermanentError
-from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
+from makewhole.model.hops import Hop, Remedies, Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.places.sink_progress import SinkProgress
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.postgres.read.progress import read_progress_rows

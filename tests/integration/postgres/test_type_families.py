@@ -22,7 +22,8 @@ from makewhole.compute.key_layout import column_key_type
 from makewhole.compute.key_values import part_text
 from makewhole.compute.keys import KeyProblem
 from makewhole.compute.value_types import ColumnKind, value_types
-from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
+from makewhole.model.hops import Hop, Remedies, Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import KeyType, PointKind, TablePoint, can_look_up
 from makewhole.postgres.read.key_columns import describe_columns
 from tests.integration.postgres.people import People

@@ -17,7 +17,7 @@ from makewhole.journal.findings import window_findings
 from makewhole.journal.results import hop_results, snapshot_manifests
 from makewhole.journal.results.hop_results import HopResult
 from makewhole.lake.stored_verdicts import FilesByBucket, VerdictFiles, stored_verdicts
-from makewhole.model.pipeline import Hop
+from makewhole.model.hops import Hop
 from makewhole.model.verdict import HopCounts
 from makewhole.window.context import WindowContext
 from makewhole_spark.reconcile import judge_window

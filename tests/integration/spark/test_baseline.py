@@ -12,8 +12,8 @@ from makewhole.compensation.plan_window import plan_window
 from makewhole.journal import incidents
 from makewhole.journal.database import connect
 from makewhole.model.errors import RefusedError
+from makewhole.model.hops import Remedy
 from makewhole.model.incident import IncidentKind
-from makewhole.model.pipeline import Remedy
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext, connections_of
 from makewhole.window.opening.open import Request, open_interval

@@ -19,8 +19,9 @@ from makewhole.compute.keys import with_hash
 from makewhole.compute.versions import VERSION
 from makewhole.key_index.files import IndexFile, write_index_file
 from makewhole.lake.storage import Storage
+from makewhole.model.hops import Hop, Remedies, Remedy, Semantics
 from makewhole.model.incident import Incident, IncidentKind
-from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy, Semantics
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import TopicPoint
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Window

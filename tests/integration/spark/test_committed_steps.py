@@ -7,8 +7,7 @@ import pytest
 from makewhole.journal.database import connect
 from makewhole.journal.results import gate_answers, hop_results
 from makewhole.model.errors import TransientError
-from makewhole.model.gate import GateAnswer, GateReport
-from makewhole.model.pipeline import Gate
+from makewhole.model.gate import Gate, GateAnswer, GateReport
 from makewhole.window.context import WindowContext
 from makewhole.window.spark_steps.committed import committed_answer, committed_results, committed_snapshots
 from makewhole_spark.step_names import RECONCILE, SNAPSHOT, VALIDATE

@@ -14,8 +14,8 @@ from makewhole.journal import incidents
 from makewhole.journal.database import connect
 from makewhole.model.errors import TransientError
 from makewhole.model.gate import GateAnswer
+from makewhole.model.hops import Remedy
 from makewhole.model.incident import Incident, IncidentKind
-from makewhole.model.pipeline import Remedy
 from makewhole.model.window import PartitionRange, WindowState
 from makewhole.window.context import WindowContext
 from tests.world.combinations import with_every_change

@@ -13,7 +13,7 @@ from makewhole.compensation.sources.original_records import WindowRecords
 from makewhole.journal import windows
 from makewhole.journal.database import connect
 from makewhole.kafka.partitioner import partition_of
-from makewhole.model.pipeline import Remedy
+from makewhole.model.hops import Remedy
 from makewhole.model.plan import PLAN_HEADER
 from makewhole.model.points import Partitioner
 from makewhole.window.context import WindowContext

@@ -6,7 +6,7 @@ from confluent_kafka import Producer
 from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.verification.verify_window import verify_window
-from makewhole.model.pipeline import Remedy
+from makewhole.model.hops import Remedy
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext
 from tests.world.orders import orders

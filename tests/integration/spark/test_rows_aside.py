@@ -18,7 +18,8 @@ from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.journal.database import connect
 from makewhole.journal.findings import window_findings
 from makewhole.model.acceptance import finding_id
-from makewhole.model.pipeline import Approval, Remedy
+from makewhole.model.hops import Remedy
+from makewhole.model.pipeline import Approval
 from makewhole.model.window import WindowState
 from makewhole.window.certifying.certify import ClosedWindow
 from makewhole.window.context import WindowContext

@@ -5,7 +5,7 @@ import pytest
 from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.verification.verify_window import verify_window
-from makewhole.model.pipeline import Remedy
+from makewhole.model.hops import Remedy
 from makewhole.model.window import WindowState
 from tests.world.orders import orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP

@@ -14,7 +14,7 @@ from makewhole.cli.runs.follow import note_result, result_line
 from makewhole.cli.runs.run import show_result
 from makewhole.compensation.planning.unanswered import Unanswered
 from makewhole.config.hops.suggested import Suggestion
-from makewhole.model.pipeline import Remedy
+from makewhole.model.hops import Remedy
 from makewhole.model.refusal import Refusal, RefusalCode
 
 pytestmark = pytest.mark.unit

@@ -14,7 +14,8 @@ from makewhole.compute.key_layout import (
     with_layout,
 )
 from makewhole.model.errors import ConfigurationError, RefusedError
-from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
+from makewhole.model.hops import Hop, Remedies, Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import KeyType, PointKind, TablePoint, TopicPoint
 from makewhole.window.configuration import configuration_document
 

@@ -7,7 +7,8 @@ import pytest
 
 from makewhole.compute.same_key import KeyFields, as_document, from_document, key_fields, require_same_key
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
+from makewhole.model.hops import Hop, Remedies, Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
 
 pytestmark = pytest.mark.unit

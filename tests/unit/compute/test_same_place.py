@@ -13,7 +13,8 @@ from makewhole.compute.same_place import (
     with_identities,
 )
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy, Reverse
+from makewhole.model.hops import Hop, Remedies, Remedy, Reverse
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import Point, PointKind, TablePoint, TopicPoint
 
 pytestmark = pytest.mark.unit

@@ -7,7 +7,8 @@ import pytest
 
 from makewhole.compute.value_types import ColumnKind, value_types
 from makewhole.config.key_layout import with_layout
-from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
+from makewhole.model.hops import Hop, Remedies, Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.model.value_types import ValueTypes
 from makewhole.window.configuration import configuration_document

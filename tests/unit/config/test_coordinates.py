@@ -7,7 +7,7 @@ import pytest
 
 from makewhole.config.hops.suggested import suggest
 from makewhole.config.pipeline_file import load_pipeline, read_file
-from makewhole.model.pipeline import Remedy
+from makewhole.model.hops import Remedy
 from makewhole.model.points import POSITION, SEQUENCE
 
 pytestmark = pytest.mark.unit

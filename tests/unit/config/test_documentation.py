@@ -7,7 +7,9 @@ import pytest
 
 from makewhole.config.hops.remedies import VERDICTS, HopKinds
 from makewhole.config.pipeline_file import load_pipeline
-from makewhole.model.pipeline import Approval, Gate, Limits, Pipeline, Remedies, Remedy
+from makewhole.model.gate import Gate
+from makewhole.model.hops import Remedies, Remedy
+from makewhole.model.pipeline import Approval, Limits, Pipeline
 from makewhole.model.points import PointKind
 
 pytestmark = pytest.mark.unit

@@ -7,7 +7,8 @@ import pytest
 
 from makewhole.config.pipeline_file import load_pipeline
 from makewhole.model.errors import ConfigurationError
-from makewhole.model.pipeline import Gate, Remedy
+from makewhole.model.gate import Gate
+from makewhole.model.hops import Remedy
 from makewhole.model.points import Erased, TablePoint
 from makewhole.window.configuration import configuration_document
 

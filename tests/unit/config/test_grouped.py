@@ -8,7 +8,7 @@ import pytest
 from makewhole.config.hops.suggested import suggest
 from makewhole.config.pipeline_file import load_pipeline
 from makewhole.model.errors import ConfigurationError
-from makewhole.model.pipeline import Remedies, Remedy
+from makewhole.model.hops import Remedies, Remedy
 from makewhole.model.places.compared_columns import (
     as_compared_on,
     columns_asked_at,

@@ -8,7 +8,7 @@ import pytest
 from makewhole.config.hops.suggested import suggest
 from makewhole.config.pipeline_file import load_pipeline
 from makewhole.model.errors import ConfigurationError
-from makewhole.model.pipeline import Remedy
+from makewhole.model.hops import Remedy
 
 pytestmark = pytest.mark.unit
 

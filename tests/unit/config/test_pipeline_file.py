@@ -17,7 +17,9 @@ from makewhole.config.pipeline_file import (
     scheduled_pipelines,
 )
 from makewhole.model.errors import ConfigurationError
-from makewhole.model.pipeline import Approval, Gate, Hop, Limits, Pipeline, Remedies, Remedy
+from makewhole.model.gate import Gate
+from makewhole.model.hops import Hop, Remedies, Remedy
+from makewhole.model.pipeline import Approval, Limits, Pipeline
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.model.time_limits import TimeLimits
 

@@ -6,7 +6,7 @@ import pytest
 
 from makewhole.config.pipeline_file import load_pipeline
 from makewhole.model.errors import ConfigurationError
-from makewhole.model.pipeline import Remedy
+from makewhole.model.hops import Remedy
 from makewhole.model.points import ValueSchema
 
 pytestmark = pytest.mark.unit

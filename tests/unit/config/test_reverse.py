@@ -8,7 +8,7 @@ import pytest
 
 from makewhole.config.pipeline_file import load_pipeline
 from makewhole.model.errors import ConfigurationError
-from makewhole.model.pipeline import Remedy, Reverse
+from makewhole.model.hops import Remedy, Reverse
 
 pytestmark = pytest.mark.unit
 

@@ -8,7 +8,7 @@ import pytest
 from makewhole.config.hops.remedies import VERDICTS
 from makewhole.config.hops.suggested import suggest
 from makewhole.config.pipeline_file import load_pipeline
-from makewhole.model.pipeline import Remedy
+from makewhole.model.hops import Remedy
 from tests.world.pipeline_file import Settings, ledger, pipeline_file, store, topic
 
 pytestmark = pytest.mark.unit

@@ -12,7 +12,7 @@ from makewhole.config.connections import from_airflow_fields, from_environment
 from makewhole.config.pipeline_file import load_pipeline
 from makewhole.model.connection import RegistryConnection
 from makewhole.model.errors import ConfigurationError
-from makewhole.model.pipeline import Remedy
+from makewhole.model.hops import Remedy
 from makewhole.model.points import VALUE_FORMATS, TopicPoint, ValueSchema
 from makewhole.window.formats import FORMATS
 

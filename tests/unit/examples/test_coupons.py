@@ -9,7 +9,7 @@ import pytest
 from makewhole.config.pipeline_file import load_pipeline
 from makewhole.config.template import exact_json
 from makewhole.config.template.reversal import Template, scope_of
-from makewhole.model.pipeline import Remedy
+from makewhole.model.hops import Remedy
 from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.model.window import Window
 

@@ -6,7 +6,9 @@ from dataclasses import replace
 import pytest
 
 from makewhole.gate import HopSummary, PointEvidence
-from makewhole.model.pipeline import Gate, Hop, Pipeline, Remedies, Remedy
+from makewhole.model.gate import Gate
+from makewhole.model.hops import Hop, Remedies, Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Accounting

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from makewhole.gate import HopSummary, check_summaries
-from makewhole.model.gate import GateAnswer
-from makewhole.model.pipeline import Gate, Pipeline
+from makewhole.model.gate import Gate, GateAnswer
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.verdict import HopCounts
 
 pytestmark = pytest.mark.unit

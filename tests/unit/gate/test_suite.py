@@ -11,7 +11,9 @@ import pytest
 from makewhole.gate import HopSummary
 from makewhole.gate.planned_expectation import Number, Role
 from makewhole.gate.suite import frame_suite, hop_suite
-from makewhole.model.pipeline import Gate, Pipeline, Remedy
+from makewhole.model.gate import Gate
+from makewhole.model.hops import Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.verdict import HopCounts
 from tests.unit.gate.conftest import accounting_of
 

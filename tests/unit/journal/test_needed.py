@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from makewhole.journal.findings.needed import kinds_needed
-from makewhole.model.pipeline import Remedy
+from makewhole.model.hops import Remedy
 from makewhole.model.verdict import DISPUTING, Verdict
 from tests.unit.compensation.planning.drafted import pipeline_of
 

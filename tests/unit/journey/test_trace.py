@@ -15,7 +15,8 @@ from makewhole.journal.results.hop_results import HopResult
 from makewhole.journey.trace import _WindowCopies, _without_finding, business_key
 from makewhole.lake.stored_verdicts import SEMANTICS
 from makewhole.model.errors import ConfigurationError
-from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
+from makewhole.model.hops import Hop, Remedies, Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import KeyType, PointKind, TablePoint, TopicPoint
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Window

@@ -28,7 +28,7 @@ from makewhole.model.actions import (
     canonical_text,
     read_before,
 )
-from makewhole.model.pipeline import Remedy
+from makewhole.model.hops import Remedy
 from makewhole.tables.effects import Effect, EffectKind
 from makewhole.tables.items import (
     QuarantineExtra,

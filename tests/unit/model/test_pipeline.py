@@ -3,7 +3,8 @@
 import pytest
 
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
+from makewhole.model.hops import Hop, Remedies, Remedy
+from makewhole.model.pipeline import Pipeline
 
 pytestmark = pytest.mark.unit
 

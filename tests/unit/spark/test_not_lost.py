@@ -12,7 +12,8 @@ import pytest
 from makewhole.compute.frames import ELSEWHERE, HASHES, JUDGED, KEYS, empty
 from makewhole.lake.storage import Storage
 from makewhole.lake.stored_verdicts import VerdictFiles
-from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy, Semantics
+from makewhole.model.hops import Hop, Remedies, Remedy, Semantics
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.window.context import WindowContext
 from makewhole_spark.reconcile.bucket.other_windows import CertifiedResult

@@ -13,8 +13,9 @@ from makewhole.journal.results import gate_answers, hop_results, snapshot_manife
 from makewhole.journal.results.hop_results import RECONCILED, HopResult
 from makewhole.journal.step_failures import StepFailure
 from makewhole.model.gate import GateAnswer, GateReport
+from makewhole.model.hops import Hop, Remedies, Remedy
 from makewhole.model.incident import Incident
-from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Window, WindowState
 from makewhole.sql import PgConnection

@@ -9,8 +9,8 @@ import pytest
 from makewhole.journal import windows
 from makewhole.journal.results.hop_results import RECONCILED, VERIFIED
 from makewhole.journal.step_failures import StepFailure
-from makewhole.model.gate import GateAnswer
-from makewhole.model.pipeline import Gate, Remedy
+from makewhole.model.gate import Gate, GateAnswer
+from makewhole.model.hops import Remedy
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import WindowState
 from makewhole.window.configuration import judging_sha256

@@ -8,8 +8,8 @@ import pytest
 from makewhole.journal import windows
 from makewhole.journal.results.hop_results import RECONCILED, VERIFIED
 from makewhole.model.gate import GateAnswer
+from makewhole.model.hops import Reach
 from makewhole.model.incident import Incident, IncidentKind
-from makewhole.model.pipeline import Reach
 from makewhole.model.window import WindowState
 from makewhole.sql import PgConnection
 from makewhole.window.certifying.certify import decide

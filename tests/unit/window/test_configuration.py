@@ -7,7 +7,9 @@ from decimal import Decimal
 
 import pytest
 
-from makewhole.model.pipeline import Gate, Hop, Limits, Pipeline, Remedies, Remedy, Reverse, Semantics
+from makewhole.model.gate import Gate
+from makewhole.model.hops import Hop, Remedies, Remedy, Reverse, Semantics
+from makewhole.model.pipeline import Limits, Pipeline
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.window.configuration import configuration_document, judging_sha256, plain
 

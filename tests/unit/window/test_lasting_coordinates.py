@@ -7,7 +7,8 @@ import pytest
 from makewhole.kafka.topics import Setting, SettingSource, TopicDescription
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
+from makewhole.model.hops import Hop, Remedies, Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import POSITION, SEQUENCE, PointKind, TablePoint, TopicPoint
 from makewhole.model.window import PartitionRange
 from makewhole.window.incidents import topic_recreated, truncated

@@ -17,7 +17,8 @@ from makewhole.config.people.access import problems_of_roles
 from makewhole.config.people.groups import VARIABLE
 from makewhole.config.pipeline_file import PipelineFile, pipeline_files, read_files
 from makewhole.model.errors import ConfigurationError, Problem
-from makewhole.model.pipeline import Pipeline, Remedy
+from makewhole.model.hops import Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.text import counted
 from makewhole.window.readiness.mistakes import Mistake, Readiness, Weight
 

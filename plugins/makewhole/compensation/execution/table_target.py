@@ -14,7 +14,7 @@ import msgspec
 from makewhole.compensation.execution.look_again.erased_items import keys_brought_back, refuse_erased
 from makewhole.compensation.execution.targets import Arrivals, Chunk, DoneChunk
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Remedy
+from makewhole.model.hops import Remedy
 from makewhole.model.plan import Plan
 from makewhole.model.points import TablePoint
 from makewhole.model.refusal import Refusal

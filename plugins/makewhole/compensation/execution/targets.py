@@ -11,7 +11,8 @@ from makewhole.journal.actions import ArrowColumn, in_parts
 from makewhole.journal.replayed_positions import PlanInJournal
 from makewhole.model.connection import Connection
 from makewhole.model.errors import CorruptionError, RefusedError
-from makewhole.model.pipeline import Hop, Pipeline
+from makewhole.model.hops import Hop
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.plan import Plan
 from makewhole.model.points import Point, TablePoint
 from makewhole.model.positions import RecordPositions

@@ -18,7 +18,8 @@ from makewhole.compensation.sources.sources import PayloadFrom, SourceRecord, So
 from makewhole.lake.record_file import WantedPositions
 from makewhole.model.actions import Payload, PayloadExtra
 from makewhole.model.errors import ActionRefusedError, RefusedError
-from makewhole.model.pipeline import Hop, Pipeline, Remedy, Semantics
+from makewhole.model.hops import Hop, Remedy, Semantics
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.places.compared_columns import compared_on
 from makewhole.model.plan import LINEAGE_PREFIX
 from makewhole.model.points import TablePoint, can_look_up

@@ -17,7 +17,8 @@ from makewhole.config.template import exact_json
 from makewhole.config.template.reversal import Rendered, Template, names_of, scope_of
 from makewhole.model.actions import Payload
 from makewhole.model.errors import ActionRefusedError
-from makewhole.model.pipeline import Hop, Pipeline, Reverse
+from makewhole.model.hops import Hop, Reverse
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.plan import REVERSES_HEADER
 from makewhole.model.points import TopicPoint, has_log
 from makewhole.model.refusal import RefusalCode

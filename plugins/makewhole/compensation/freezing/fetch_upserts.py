@@ -13,7 +13,7 @@ from makewhole.compute.keys import KeyProblem
 from makewhole.compute.versions import UNREADABLE
 from makewhole.model.actions import Payload
 from makewhole.model.errors import ActionRefusedError
-from makewhole.model.pipeline import Hop
+from makewhole.model.hops import Hop
 from makewhole.model.places.compared_columns import compared_on
 from makewhole.model.points import KeyType, Point, TablePoint, TopicPoint, has_log
 from makewhole.model.refusal import RefusalCode

@@ -6,7 +6,8 @@ from makewhole.compensation.sources.sources import SourceRecord, business_key, d
 from makewhole.compute.versions import version_of_canonical
 from makewhole.model.actions import Payload
 from makewhole.model.errors import ActionRefusedError
-from makewhole.model.pipeline import Hop, Pipeline, Semantics
+from makewhole.model.hops import Hop, Semantics
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.places.compared_columns import compared_on
 from makewhole.model.refusal import RefusalCode
 from makewhole.tables.rows import LedgerRecord, differing_columns

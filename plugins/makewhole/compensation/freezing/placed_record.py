@@ -8,7 +8,8 @@ import msgspec
 
 from makewhole.config.places.record_places import ColumnPath, column_paths, is_placed, other_places
 from makewhole.model.errors import ActionRefusedError
-from makewhole.model.pipeline import Hop, Pipeline
+from makewhole.model.hops import Hop
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.places.record_paths import written_path
 from makewhole.model.points import TablePoint
 from makewhole.model.refusal import RefusalCode

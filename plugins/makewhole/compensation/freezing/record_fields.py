@@ -7,7 +7,7 @@ JSON type they are: a reader of the topic takes them as it always had them.
 from collections.abc import Collection, Mapping, Sequence
 
 from makewhole.compute.json_fields import NULL
-from makewhole.model.pipeline import Hop
+from makewhole.model.hops import Hop
 from makewhole.model.points import TablePoint
 from makewhole.model.refusal import Refusal, RefusalCode
 

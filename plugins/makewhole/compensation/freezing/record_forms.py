@@ -17,7 +17,7 @@ from makewhole.compute.json_fields import fields_of
 from makewhole.compute.keys import KeyProblem
 from makewhole.kafka.partitioner import KnownRecord
 from makewhole.model.errors import ActionRefusedError, CorruptionError, RefusedError
-from makewhole.model.pipeline import Hop
+from makewhole.model.hops import Hop
 from makewhole.model.places.compared_columns import compared_on
 from makewhole.model.places.record_paths import path_names
 from makewhole.model.plan import LINEAGE_PREFIX

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 
 from makewhole.model.actions import Action
-from makewhole.model.pipeline import Hop, Pipeline, Remedy
+from makewhole.model.hops import Hop, Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import can_look_up
 from makewhole.model.refusal import Refusal, refusal_by_acceptance
 

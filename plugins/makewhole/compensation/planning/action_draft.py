@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from makewhole.model.actions import Action
-from makewhole.model.pipeline import Remedy
+from makewhole.model.hops import Remedy
 from makewhole.model.refusal import Refusal
 from makewhole.model.reversal import Repetition
 from makewhole.model.verdict import Finding, Verdict

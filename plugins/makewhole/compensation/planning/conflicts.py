@@ -6,7 +6,8 @@ A finding whose action is left out stays open, and is judged again after the pla
 from collections.abc import Iterable, Sequence
 
 from makewhole.compensation.planning.action_draft import ActionDraft, RefusedFinding
-from makewhole.model.pipeline import Hop, Pipeline, Remedy
+from makewhole.model.hops import Hop, Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import can_look_up
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Finding, Verdict

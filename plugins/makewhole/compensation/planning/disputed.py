@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from makewhole.model.actions import DisputedBy
-from makewhole.model.pipeline import Hop, Pipeline, Semantics
+from makewhole.model.hops import Hop, Semantics
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.refusal import Refusal, refusal_by_dispute
 from makewhole.model.verdict import DISPUTING, Cause, Finding, Verdict, says_nothing_of_values
 from makewhole.model.window import PartitionRange

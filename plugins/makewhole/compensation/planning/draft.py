@@ -12,7 +12,8 @@ from makewhole.compensation.planning.disputed import NOTHING_ELSEWHERE, OpenElse
 from makewhole.compensation.planning.draft_actions import Known, draft_actions
 from makewhole.compensation.planning.redelivery import NO_READERS, Readers
 from makewhole.model.actions import Action
-from makewhole.model.pipeline import Limits, Pipeline, Remedy
+from makewhole.model.hops import Remedy
+from makewhole.model.pipeline import Limits, Pipeline
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import REPAIRABLE, Finding

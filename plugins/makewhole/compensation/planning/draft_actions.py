@@ -21,8 +21,9 @@ from makewhole.model.actions import (
     BeforeUpsert,
 )
 from makewhole.model.errors import RefusedError
+from makewhole.model.hops import Hop, Remedy, Semantics
 from makewhole.model.incidents.sentences import prepared_transaction_text
-from makewhole.model.pipeline import Hop, Pipeline, Remedy, Semantics
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import Point, PointKind, can_look_up, has_log
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals

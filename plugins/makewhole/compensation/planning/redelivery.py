@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from makewhole.kafka.topic_readers import topic_readers
 from makewhole.model.connection import Connection, kafka_of
 from makewhole.model.errors import PermanentError
-from makewhole.model.pipeline import Hop, Pipeline, Remedy
+from makewhole.model.hops import Hop, Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import has_log
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import GAPS, Finding, Verdict

@@ -6,7 +6,8 @@ both remedies are on, it is put aside first, and then the record is sent.
 
 from collections.abc import Iterable
 
-from makewhole.model.pipeline import Hop, Pipeline, Remedy
+from makewhole.model.hops import Hop, Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import has_log
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Cause, Finding, Verdict

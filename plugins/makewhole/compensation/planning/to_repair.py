@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from makewhole.model.pipeline import Pipeline, Remedy
+from makewhole.model.hops import Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.verdict import GAPS, Finding, Verdict
 
 

@@ -17,7 +17,8 @@ from makewhole.journal.findings import window_findings
 from makewhole.journal.results import hop_results
 from makewhole.model.connection import Connection
 from makewhole.model.errors import MakewholeError
-from makewhole.model.pipeline import Pipeline, Remedy
+from makewhole.model.hops import Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.refusal import Refusal
 from makewhole.model.text import counted
 from makewhole.model.verdict import Finding

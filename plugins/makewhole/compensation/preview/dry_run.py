@@ -38,7 +38,7 @@ from makewhole.journal.database import JournalSession
 from makewhole.journal.plans import StoredPlan
 from makewhole.journal.replayed_positions import PlanInJournal
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Remedy
+from makewhole.model.hops import Remedy
 from makewhole.model.refusal import Refusal
 from makewhole.sql import PgConnection
 from makewhole.tables.row_change import RowChange

@@ -8,7 +8,7 @@ from makewhole.kafka.offsets import TopicLog
 from makewhole.kafka.topic_readers import reading_group, topic_readers, with_records
 from makewhole.model.connection import KafkaConnection, kafka_of
 from makewhole.model.errors import MakewholeError
-from makewhole.model.pipeline import Hop
+from makewhole.model.hops import Hop
 from makewhole.model.points import TopicPoint, has_log
 from makewhole.window.readers.hop_offsets import read_hop_offsets
 from makewhole.window.readers.standing_text import unknown_standing

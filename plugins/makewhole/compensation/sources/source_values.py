@@ -15,7 +15,7 @@ from makewhole.compute.frames import KEYS, empty
 from makewhole.compute.normalise import table_frame
 from makewhole.compute.versions import version_in_order
 from makewhole.model.errors import ActionRefusedError, PermanentError
-from makewhole.model.pipeline import Hop, Semantics
+from makewhole.model.hops import Hop, Semantics
 from makewhole.model.places.compared_columns import compared_on
 from makewhole.model.points import TablePoint, TopicPoint, has_log
 from makewhole.model.refusal import Refusal, RefusalCode

@@ -19,7 +19,8 @@ from makewhole.kinds import OpenTables, tables_of
 from makewhole.lake.record_file import RecordFile
 from makewhole.model.connection import Connection
 from makewhole.model.errors import ActionRefusedError
-from makewhole.model.pipeline import Hop, Pipeline, Semantics
+from makewhole.model.hops import Hop, Semantics
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.plan import ErasedSince
 from makewhole.model.points import COORDINATES, TablePoint, TopicPoint, can_look_up
 from makewhole.model.refusal import Refusal, RefusalCode

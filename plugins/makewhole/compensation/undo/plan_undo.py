@@ -41,7 +41,8 @@ from makewhole.kinds import tables_of
 from makewhole.lake.local_files import BatchFile
 from makewhole.model.actions import Action, BeforeRestore, Payload
 from makewhole.model.errors import PermanentError, RefusedError
-from makewhole.model.pipeline import Pipeline, Remedy
+from makewhole.model.hops import Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.plan import Plan, PlanState
 from makewhole.model.points import can_look_up, has_log
 from makewhole.model.refusal import Refusal

@@ -18,7 +18,8 @@ from makewhole.compensation.sources.sources import Position, Sources
 from makewhole.lake.local_files import BatchFile
 from makewhole.model.actions import Action, BeforeReverse
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Hop, Pipeline
+from makewhole.model.hops import Hop
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import can_look_up
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.reversal import PastReversals

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from makewhole.compute.versions import are_ordered, is_later_version
-from makewhole.model.pipeline import Semantics
+from makewhole.model.hops import Semantics
 from makewhole.model.verdict import Verdict
 
 

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from makewhole.compensation.sources.sources import Position, Sources, decoded
-from makewhole.model.pipeline import Hop, Pipeline, Semantics
+from makewhole.model.hops import Hop, Semantics
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import can_look_up
 from makewhole.model.verdict import Finding
 from makewhole.window.context import value_shape

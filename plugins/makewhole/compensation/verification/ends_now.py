@@ -17,7 +17,7 @@ from makewhole.compute.keys import hash_hex, split_hex
 from makewhole.journal.database import connect
 from makewhole.journal.key_index.runs import IndexedTopic, readable_runs
 from makewhole.key_index.files import IndexFile, rows_of_keys
-from makewhole.model.pipeline import Hop, Semantics
+from makewhole.model.hops import Hop, Semantics
 from makewhole.model.places.compared_columns import compared_at
 from makewhole.model.points import can_look_up
 from makewhole.window.context import WindowContext

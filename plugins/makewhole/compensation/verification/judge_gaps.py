@@ -29,7 +29,7 @@ from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.journal.history.record_windows import archive_of, find_windows_before
 from makewhole.journal.retention.removable import FORGOTTEN
 from makewhole.lake.local_files import BatchFile
-from makewhole.model.pipeline import Remedy
+from makewhole.model.hops import Remedy
 from makewhole.model.points import can_look_up, has_log
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import Finding, Verdict

@@ -17,7 +17,7 @@ from makewhole.compensation.verification.downstream import (
 from makewhole.compute.versions import is_later_version, version_number
 from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Hop
+from makewhole.model.hops import Hop
 from makewhole.model.places.compared_columns import columns_read_at, compared_on
 from makewhole.model.points import can_look_up, has_log
 from makewhole.model.verdict import Finding, Verdict

@@ -8,7 +8,7 @@ from makewhole.compute.keys import split_hex
 from makewhole.journal.results import snapshot_manifests
 from makewhole.journal.results.hop_results import HopResult
 from makewhole.lake.stored_verdicts import FilesByBucket, VerdictFiles, stored_verdicts
-from makewhole.model.pipeline import Hop
+from makewhole.model.hops import Hop
 from makewhole.model.verdict import Verdict
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext

@@ -19,7 +19,8 @@ from makewhole.journal.results.hop_results import HopResult
 from makewhole.journal.written_keys import TouchedKey, touched_ends, touched_keys
 from makewhole.lake.local_files import BatchFile
 from makewhole.model.closing import ClosingContext
-from makewhole.model.pipeline import Hop, Pipeline, Remedy, Semantics
+from makewhole.model.hops import Hop, Remedy, Semantics
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import has_log
 from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.sql import PgConnection

@@ -22,7 +22,8 @@ from makewhole.journal.written_keys import RedeliveredKey, redelivered_ends, red
 from makewhole.kafka.offsets import TopicLog
 from makewhole.lake.local_files import BatchFile
 from makewhole.model.closing import ClosingContext
-from makewhole.model.pipeline import Hop, Pipeline
+from makewhole.model.hops import Hop
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import has_log
 from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.sql import PgConnection

@@ -13,7 +13,8 @@ from typing import Any
 import polars as pl
 
 from makewhole.config.hops.where import Operator, WhereTerm, parse_where
-from makewhole.model.pipeline import Hop, Pipeline
+from makewhole.model.hops import Hop
+from makewhole.model.pipeline import Pipeline
 
 _DIGITS = 16
 _FILTERS, _EXCLUDED = "filters", "excluded_by"

@@ -8,7 +8,7 @@ from yaml.nodes import MappingNode
 from makewhole.config import values
 from makewhole.config.hops.redelivery import Drafts
 from makewhole.config.tree import Section, YamlPlace
-from makewhole.model.pipeline import Hop
+from makewhole.model.hops import Hop
 from makewhole.model.places.compared_columns import ColumnTypes
 
 

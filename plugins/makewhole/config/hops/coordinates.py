@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from makewhole.config.hops.redelivery import Drafts
 from makewhole.config.tree import YamlPlace
-from makewhole.model.pipeline import Hop, Semantics
+from makewhole.model.hops import Hop, Semantics
 from makewhole.model.points import POSITION, SEQUENCE, PointKind
 
 _WHOLE_KEYS = (frozenset(POSITION), frozenset(SEQUENCE))

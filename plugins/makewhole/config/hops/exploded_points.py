@@ -6,7 +6,7 @@ from enum import StrEnum
 from makewhole.config import values
 from makewhole.config.hops.redelivery import Drafts
 from makewhole.config.tree import YamlPlace
-from makewhole.model.pipeline import Hop, Remedy, Semantics
+from makewhole.model.hops import Hop, Remedy, Semantics
 from makewhole.model.points import has_log
 
 REMOVED = "removed_elements"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from makewhole.config import values
 from makewhole.config.hops.redelivery import Drafts
 from makewhole.config.tree import Section, YamlPlace
-from makewhole.model.pipeline import Hop, Semantics
+from makewhole.model.hops import Hop, Semantics
 from makewhole.model.places.compared_columns import ColumnTypes
 from makewhole.model.places.grouping import COUNT_TYPE, POSITION_IDENTITY, SUM_DIGITS, Grouping
 from makewhole.model.points import PointKind, can_look_up, has_log

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from makewhole.config.hops.written_topics import answered_by
 from makewhole.config.points import PointDraft
 from makewhole.config.tree import YamlPlace
-from makewhole.model.pipeline import Hop, Remedy
+from makewhole.model.hops import Hop, Remedy
 from makewhole.model.points import PointKind
 
 

@@ -28,7 +28,7 @@ from makewhole.config.key_types import note_unlike_types
 from makewhole.config.points import PointDraft
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.model.delivery.claims import Delivery
-from makewhole.model.pipeline import Hop, Remedy, Semantics
+from makewhole.model.hops import Hop, Remedy, Semantics
 from makewhole.model.places.sink_progress import SinkProgress
 from makewhole.model.points import PointKind
 

@@ -10,7 +10,7 @@ from makewhole.config import values
 from makewhole.config.hops.remedies import VERDICTS
 from makewhole.config.points import PointDraft, named_topic
 from makewhole.config.tree import Section, YamlPlace
-from makewhole.model.pipeline import Hop, Remedy, Semantics
+from makewhole.model.hops import Hop, Remedy, Semantics
 from makewhole.model.points import PointKind
 
 SOURCE = "source"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from makewhole.config import values
 from makewhole.config.tree import Section, YamlPlace
-from makewhole.model.pipeline import Remedies, Remedy, Semantics
+from makewhole.model.hops import Remedies, Remedy, Semantics
 from makewhole.model.points import PointKind
 
 VERDICTS = ("missing", "duplicate", "mismatched", "unexpected", "vanished")

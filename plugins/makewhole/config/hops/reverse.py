@@ -10,7 +10,7 @@ from yaml.nodes import MappingNode, SequenceNode
 from makewhole.config.points import PointDraft, named_topic
 from makewhole.config.template.expressions import read_leaf
 from makewhole.config.tree import Section, YamlPlace, describe, is_empty
-from makewhole.model.pipeline import Reverse
+from makewhole.model.hops import Reverse
 from makewhole.model.plan import LINEAGE_PREFIX
 
 _KEYS = ("to", "key", "value", "headers")

@@ -7,7 +7,8 @@ store that lacks it, not sent to every reader of a topic.
 from dataclasses import dataclass
 
 from makewhole.config.hops.remedies import HopKinds
-from makewhole.model.pipeline import Hop, Pipeline, Remedy
+from makewhole.model.hops import Hop, Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import PointKind, can_look_up, has_log, is_by_coordinates
 
 _CONTAINED = "a record cannot be taken out of a topic, and its copies are contained at the stores"

@@ -9,7 +9,7 @@ from makewhole.config.hops.remedies import VERDICTS
 from makewhole.config.hops.reverse import read_reverse
 from makewhole.config.template.reversal import names_of
 from makewhole.config.tree import Section, YamlPlace
-from makewhole.model.pipeline import Hop, Remedy, Reverse
+from makewhole.model.hops import Hop, Remedy, Reverse
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,8 @@ from makewhole.config.hops.where import parse_where
 from makewhole.config.places.place_units import UnitsDraft
 from makewhole.config.places.record_places import cannot_be_built
 from makewhole.config.tree import Section, YamlPlace
-from makewhole.model.pipeline import Pipeline, Remedy
+from makewhole.model.hops import Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.places.compared_columns import columns_read_at
 from makewhole.model.places.record_paths import written_path
 from makewhole.model.points import ColumnPlaces, TablePoint, can_look_up, has_log

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
-from makewhole.model.pipeline import Hop, Pipeline
+from makewhole.model.hops import Hop
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.places.compared_columns import columns_read_at
 from makewhole.model.places.record_paths import path_names, written_path
 from makewhole.model.points import TablePoint, TopicPoint

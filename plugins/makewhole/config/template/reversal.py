@@ -8,7 +8,8 @@ from makewhole.config.template import exact_json
 from makewhole.config.template.expressions import Scope, TemplateLeaf, read_leaf
 from makewhole.config.values import UnfitError, shown
 from makewhole.model.errors import ActionRefusedError
-from makewhole.model.pipeline import Pipeline, Reverse
+from makewhole.model.hops import Reverse
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.refusal import RefusalCode
 from makewhole.model.verdict import Finding
 from makewhole.model.window import Window

@@ -2,7 +2,8 @@
 
 from itertools import product
 
-from makewhole.model.pipeline import FOR_ROWS, Pipeline, Remedy
+from makewhole.model.hops import FOR_ROWS, Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import has_log
 from makewhole.model.verdict import DISPUTING, REPAIRABLE, Verdict
 

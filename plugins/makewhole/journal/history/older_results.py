@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from makewhole.journal.statements import scope
-from makewhole.model.pipeline import Hop
+from makewhole.model.hops import Hop
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection, record, records, statements_of
 

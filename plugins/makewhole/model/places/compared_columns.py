@@ -6,7 +6,8 @@ A snapshot of a point holds the columns of all its hops. A hop sees the pipeline
 from collections.abc import Mapping
 from dataclasses import replace
 
-from makewhole.model.pipeline import Hop, Pipeline
+from makewhole.model.hops import Hop
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.value_types import compared_at as at_places
 
 ColumnTypes = Mapping[str, str]

@@ -11,7 +11,7 @@ from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowFailException
 
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Remedy
+from makewhole.model.hops import Remedy
 from makewhole.model.plan import Plan, PlanState
 from makewhole.model.window import WindowState
 from makewhole.orchestration.steps.publishing import note_revoked

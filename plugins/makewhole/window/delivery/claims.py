@@ -6,7 +6,8 @@ from datetime import timedelta
 
 from makewhole.config.schedules import longest_interval
 from makewhole.model.delivery.claims import Delivery, TableClaim
-from makewhole.model.pipeline import Hop, Pipeline, Semantics
+from makewhole.model.hops import Hop, Semantics
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import TablePoint, TopicPoint, has_log
 
 _ON_REQUEST = timedelta(days=1)

@@ -11,7 +11,8 @@ from makewhole.kinds import tables_of
 from makewhole.model.connection import Connection, kafka_of
 from makewhole.model.delivery.weaknesses import Weakness, worst_first
 from makewhole.model.errors import MakewholeError
-from makewhole.model.pipeline import Hop, Pipeline
+from makewhole.model.hops import Hop
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import TablePoint, TopicPoint, can_look_up, has_log
 from makewhole.window.context import table_shape
 from makewhole.window.delivery.claims import (

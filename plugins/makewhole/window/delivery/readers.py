@@ -8,7 +8,8 @@ from makewhole.kafka.offsets import TopicLog
 from makewhole.kafka.scan.batch_statistics import TRANSACTIONAL
 from makewhole.model.connection import Connection
 from makewhole.model.delivery.weaknesses import Fault, Severity, Weakness
-from makewhole.model.pipeline import Hop, Pipeline
+from makewhole.model.hops import Hop
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.text import counted, duration
 from makewhole.window.delivery.claims import HopClaim
 from makewhole.window.delivery.topics import JudgedTopic

@@ -6,7 +6,8 @@ from dataclasses import fields
 from makewhole.kinds import tables_of
 from makewhole.model.connection import Connection
 from makewhole.model.errors import Problem
-from makewhole.model.pipeline import FOR_ROWS, Hop, Pipeline, Remedies, Remedy
+from makewhole.model.hops import FOR_ROWS, Hop, Remedies, Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import PointKind, TablePoint, can_look_up
 from makewhole.tables.tables import Ability
 

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from makewhole.kafka.topics import describe_settings
 from makewhole.model.connection import Connection, kafka_of
 from makewhole.model.errors import RefusedError
+from makewhole.model.hops import Semantics
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.incidents.sentences import incident_sentence
-from makewhole.model.pipeline import Pipeline, Semantics
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import POSITION, TopicPoint, has_log, is_by_coordinates
 
 _POLICY, _COMPACT = "cleanup.policy", "compact"

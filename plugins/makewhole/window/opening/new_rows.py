@@ -8,7 +8,8 @@ from makewhole.compute.value_types import ColumnKind, declaration, quoted_type
 from makewhole.kinds import OpenTables
 from makewhole.model.connection import Connection
 from makewhole.model.errors import Problem
-from makewhole.model.pipeline import Hop, Pipeline, Remedy
+from makewhole.model.hops import Hop, Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.places.compared_columns import compared_on
 from makewhole.model.points import TablePoint, can_look_up
 from makewhole.tables.new_row import new_row

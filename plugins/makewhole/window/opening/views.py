@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 
 from makewhole.model.errors import Problem
-from makewhole.model.pipeline import FOR_ROWS, Hop, Pipeline, Remedies, Remedy
+from makewhole.model.hops import FOR_ROWS, Hop, Remedies, Remedy
+from makewhole.model.pipeline import Pipeline
 
 _KINDS = {"v": "a view", "f": "a foreign table", "m": "a materialized view"}
 

@@ -7,7 +7,8 @@ what is in the log.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from makewhole.model.pipeline import Pipeline, Reach
+from makewhole.model.hops import Reach
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import PointKind
 
 

@@ -9,8 +9,9 @@ from typing import Any
 from makewhole.journal import incidents
 from makewhole.journal.results import snapshot_manifests
 from makewhole.journal.results.hop_results import HopResult
+from makewhole.model.hops import Reach
 from makewhole.model.incident import Incident, IncidentKind
-from makewhole.model.pipeline import Pipeline, Reach
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.text import NOT_NUMBERED, counted
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection

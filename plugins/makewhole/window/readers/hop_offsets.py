@@ -15,7 +15,7 @@ from makewhole.kafka.iceberg_sink.standing import SinkSources, SinkStanding, sin
 from makewhole.kafka.offsets import TopicLog
 from makewhole.kinds import tables_of
 from makewhole.model.connection import Connection
-from makewhole.model.pipeline import Hop
+from makewhole.model.hops import Hop
 from makewhole.model.places.sink_progress import OffsetMeaning, SinkProgress
 from makewhole.model.points import Point, TablePoint, can_look_up
 from makewhole.model.refusal import Refusal, RefusalCode

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
+from makewhole.model.hops import Hop
 from makewhole.model.incident import Incident, IncidentKind
-from makewhole.model.pipeline import Hop
 from makewhole.model.places.sink_progress import SinkProgress
 from makewhole.window.readers.hop_offsets import UnknownProgress
 

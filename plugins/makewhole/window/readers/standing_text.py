@@ -2,8 +2,8 @@
 
 from dataclasses import asdict
 
+from makewhole.model.hops import Hop
 from makewhole.model.incidents.progress import progress_fault
-from makewhole.model.pipeline import Hop
 from makewhole.window.readers.hop_offsets import ReaderOffsets
 from makewhole.window.readers.sink_text import unknown_sink
 

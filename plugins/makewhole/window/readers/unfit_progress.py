@@ -7,7 +7,8 @@ from makewhole.config.hops.where import ORDERING, Literal, WhereTerm, parse_wher
 from makewhole.kinds import tables_of
 from makewhole.model.connection import Connection
 from makewhole.model.errors import Problem
-from makewhole.model.pipeline import Hop, Pipeline
+from makewhole.model.hops import Hop
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.places.sink_progress import SinkProgress
 from makewhole.model.points import TablePoint, can_look_up
 from makewhole.tables.progress import progress_table

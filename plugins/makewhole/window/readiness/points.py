@@ -11,7 +11,8 @@ from makewhole.kafka.rights import READ, WRITE, missing_rights
 from makewhole.kinds import tables_of
 from makewhole.model.connection import Connection, KafkaConnection, RegistryConnection, kafka_of, registry_of
 from makewhole.model.errors import MakewholeError, Problem
-from makewhole.model.pipeline import Hop, Pipeline, Remedy
+from makewhole.model.hops import Hop, Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import TablePoint, TopicPoint, can_look_up, has_log
 from makewhole.registry import Registry, SchemaNotFoundError
 from makewhole.tables.reading import BYTES_WITHOUT_INDEX

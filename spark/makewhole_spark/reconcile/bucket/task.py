@@ -16,7 +16,8 @@ from makewhole.compute.judge.undecidable import UnreadRecords
 from makewhole.key_index.files import IndexFile
 from makewhole.lake.rows_by_bucket import BucketRows
 from makewhole.lake.storage import Storage
-from makewhole.model.pipeline import Hop, Pipeline, Semantics
+from makewhole.model.hops import Hop, Semantics
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import PointKind, can_look_up
 from makewhole.model.retention import Erasure
 from makewhole.tables.in_doubt import TransactionInDoubt

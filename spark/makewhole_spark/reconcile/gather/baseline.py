@@ -5,8 +5,8 @@ from datetime import datetime
 
 from makewhole.compute.judge.baseline import Baseline, latest_of
 from makewhole.kafka.offsets_by_time import plausible_time
+from makewhole.model.hops import Hop
 from makewhole.model.incident import Incident
-from makewhole.model.pipeline import Hop
 from makewhole.model.points import has_log
 from makewhole.window.incidents import baseline_unknown
 from makewhole_spark.reconcile.gather.neighbouring_windows import NeighbouringWindows

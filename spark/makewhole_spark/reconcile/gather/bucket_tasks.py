@@ -8,7 +8,7 @@ from typing import Any
 from makewhole.compute.buckets import files_of_bucket, is_hash_in_bucket
 from makewhole.journal import observations
 from makewhole.journal.retention.erasures import erasures
-from makewhole.model.pipeline import Hop, Semantics
+from makewhole.model.hops import Hop, Semantics
 from makewhole.model.points import has_log
 from makewhole.model.retention import Erasure
 from makewhole.model.window import Window

@@ -14,7 +14,7 @@ from makewhole.journal.history import older_results
 from makewhole.journal.history.older_results import MET_FAR_AHEAD
 from makewhole.key_index.files import IndexFile, maybe_known
 from makewhole.lake.stored_verdicts import VerdictFiles
-from makewhole.model.pipeline import Hop
+from makewhole.model.hops import Hop
 from makewhole.tables.in_doubt import together
 from makewhole_spark.carrier import Carrier
 from makewhole_spark.reconcile.bucket.answer import BucketAnswer

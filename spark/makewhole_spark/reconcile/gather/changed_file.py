@@ -9,7 +9,7 @@ from makewhole.journal import windows
 from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, standing_runs
 from makewhole.journal.results.hop_results import first_of_hop, hops_before
 from makewhole.key_index.files import IndexFile
-from makewhole.model.pipeline import Hop
+from makewhole.model.hops import Hop
 from makewhole.model.places.compared_columns import as_compared_on, compared_everywhere, compared_in
 from makewhole.model.points import can_look_up
 from makewhole.model.value_types import read_at

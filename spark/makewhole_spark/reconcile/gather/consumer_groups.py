@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from makewhole.kafka.iceberg_sink.standing import SinkStanding
 from makewhole.kafka.offsets import log_starts
+from makewhole.model.hops import Hop
 from makewhole.model.incident import Incident
-from makewhole.model.pipeline import Hop
 from makewhole.window.consumer_groups import GroupStanding, Unreached, group_incidents, standing_of
 from makewhole.window.readers.hop_offsets import standing_name
 from makewhole.window.readers.progress_incidents import of_progress

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from makewhole.compute.judge.copier_commits import CopierCommits
 from makewhole.kafka.group_commits import group_commits
 from makewhole.model.errors import MakewholeError
-from makewhole.model.pipeline import Hop
+from makewhole.model.hops import Hop
 from makewhole.model.points import has_log
 from makewhole.model.window import Window
 from makewhole_spark.reconcile.gather.neighbouring_windows import NeighbouringWindows

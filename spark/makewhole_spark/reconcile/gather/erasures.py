@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from makewhole.compute.buckets import bucket_name, files_of_bucket
-from makewhole.model.pipeline import Hop, Pipeline
+from makewhole.model.hops import Hop
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import can_look_up, has_log
 from makewhole.model.window import Window
 from makewhole_spark.reconcile.bucket.other_windows import LogFiles, LogOfErasures

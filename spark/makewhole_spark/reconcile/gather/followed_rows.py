@@ -12,7 +12,7 @@ from makewhole.compute.frames import NAMED_KEYS
 from makewhole.compute.keys import hashes_of_hex
 from makewhole.journal.written_keys import rows_written
 from makewhole.lake.rows_by_bucket import RowsByBucket
-from makewhole.model.pipeline import Hop, Semantics
+from makewhole.model.hops import Hop, Semantics
 from makewhole.model.points import can_look_up
 from makewhole_spark.reconcile.gather.neighbouring_windows import NeighbouringWindows
 

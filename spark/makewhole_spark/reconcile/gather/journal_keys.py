@@ -15,7 +15,7 @@ from makewhole.compute.frames import HASH, WAITING
 from makewhole.compute.keys import hashes_of_hex
 from makewhole.journal.results import handover_keys
 from makewhole.lake.rows_by_bucket import RowsByBucket
-from makewhole.model.pipeline import Hop
+from makewhole.model.hops import Hop
 from makewhole.model.window import Window
 from makewhole_spark.reconcile.bucket.task import HANDED_OVER, JournalKeys
 from makewhole_spark.reconcile.gather.followed_rows import followed_rows

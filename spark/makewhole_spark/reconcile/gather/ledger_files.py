@@ -11,7 +11,7 @@ from makewhole.journal.key_history import reported_keys, reported_of_keys
 from makewhole.journal.results import snapshot_manifests
 from makewhole.journal.results.snapshot_manifests import LOOKED_AT, read_with
 from makewhole.lake.rows_by_bucket import RowsByBucket
-from makewhole.model.pipeline import Hop, Semantics
+from makewhole.model.hops import Hop, Semantics
 from makewhole.model.points import can_look_up
 from makewhole.model.window import Window
 from makewhole_spark.reconcile.bucket.window_files import FilesOfWindows

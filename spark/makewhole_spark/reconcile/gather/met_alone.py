@@ -17,7 +17,7 @@ from makewhole.journal.history import older_results
 from makewhole.journal.history.older_results import UnmatchedRows
 from makewhole.journal.key_history import unexpected_keys
 from makewhole.journal.results import hop_results, slice_counts
-from makewhole.model.pipeline import Hop
+from makewhole.model.hops import Hop
 from makewhole.model.points import can_look_up
 from makewhole.model.window import Window
 from makewhole_spark.reconcile.bucket.other_windows import MetAlone

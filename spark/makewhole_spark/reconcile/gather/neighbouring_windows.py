@@ -20,8 +20,8 @@ from makewhole.journal.results.snapshot_manifests import read_with
 from makewhole.kafka.offsets import TopicLog
 from makewhole.key_index.window_run import replays_in, spans_of
 from makewhole.lake.rows_by_bucket import RowsByBucket, spread_rows
+from makewhole.model.hops import Hop
 from makewhole.model.incident import Incident
-from makewhole.model.pipeline import Hop
 from makewhole.model.points import has_log
 from makewhole.model.positions import PositionSpan
 from makewhole.model.window import PartitionRange, Window

@@ -13,7 +13,7 @@ from makewhole.gate.summary import PointEvidence
 from makewhole.journal.key_index.runs import IndexedRun
 from makewhole.key_index.files import IndexFile
 from makewhole.lake.rows_by_bucket import RowsByBucket
-from makewhole.model.pipeline import Hop, Semantics
+from makewhole.model.hops import Hop, Semantics
 from makewhole.model.points import has_log
 from makewhole.model.window import Accounting, Window
 from makewhole_spark.reconcile.bucket.other_windows import IndexFiles

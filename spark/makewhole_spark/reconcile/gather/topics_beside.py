@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from makewhole.compute.buckets import files_of_bucket
-from makewhole.model.pipeline import Hop
+from makewhole.model.hops import Hop
 from makewhole.model.points import has_log
 from makewhole_spark.reconcile.bucket.other_topics import CopiedElsewhere, CopiedTopic
 from makewhole_spark.reconcile.gather.neighbouring_windows import NeighbouringWindows

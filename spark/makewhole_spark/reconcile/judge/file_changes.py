@@ -12,7 +12,7 @@ from makewhole.compute.judge.judge_copies import BucketInput, committed_copies
 from makewhole.compute.judge.older_copies import older_copies
 from makewhole.compute.versions import version_in_order
 from makewhole.key_index.files import IndexFile, known_keys
-from makewhole.model.pipeline import Hop
+from makewhole.model.hops import Hop
 from makewhole.model.points import can_look_up
 from makewhole.model.verdict import DIFFERING, Cause, Verdict
 from makewhole_spark.reconcile.bucket.task import BucketEnd, BucketTask, FormerCompare, FormerSource

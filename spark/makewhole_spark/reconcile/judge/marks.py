@@ -14,7 +14,7 @@ from makewhole.compute.judge.undecidable import (
     name_placeholders,
     undecidable_spans,
 )
-from makewhole.model.pipeline import Semantics
+from makewhole.model.hops import Semantics
 from makewhole.model.verdict import Cause, Verdict
 from makewhole_spark.reconcile.bucket.task import BucketTask
 from makewhole_spark.reconcile.judge.certified import SeenKeys, mark_vanished

@@ -36,7 +36,7 @@ from makewhole.compute.judge.undecidable import (
     undecidable_spans,
 )
 from makewhole.compute.versions import shown_version
-from makewhole.model.pipeline import Hop
+from makewhole.model.hops import Hop
 from makewhole.model.points import can_look_up
 from makewhole.model.verdict import DIFFERING, Verdict
 from makewhole.window.context import WindowContext

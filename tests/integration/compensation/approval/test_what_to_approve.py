@@ -13,7 +13,8 @@ from makewhole.journal.database import connect
 from makewhole.journal.results import hop_results
 from makewhole.journal.results.hop_results import HopResult
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Approval, Remedy
+from makewhole.model.hops import Remedy
+from makewhole.model.pipeline import Approval
 from makewhole.model.plan import Plan, PlanState
 from makewhole.model.verdict import Finding, HopCounts, Verdict
 from makewhole.orchestration.steps.repairing import log_unanswered

@@ -12,7 +12,8 @@ import threading
 from makewhole.compensation.execution.run_plan import RunOptions, run_plan
 from makewhole.compensation.execution.targets import targets_of
 from makewhole.model.connection import KafkaConnection, PostgresConnection
-from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
+from makewhole.model.hops import Hop, Remedies, Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
 
 

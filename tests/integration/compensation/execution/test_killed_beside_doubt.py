@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from makewhole.model.pipeline import Remedy
+from makewhole.model.hops import Remedy
 from makewhole.model.plan import Plan
 from makewhole.model.verdict import Finding, Verdict
 from tests.integration.compensation.world import PlanWorld

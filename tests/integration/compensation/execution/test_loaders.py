@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from makewhole.cli.plan.dry_run import dry_run_document
-from makewhole.model.pipeline import Hop, Remedies, Remedy
+from makewhole.model.hops import Hop, Remedies, Remedy
 from makewhole.model.places.sink_progress import SinkProgress
 from makewhole.model.points import PointKind, TablePoint
 from makewhole.model.refusal import Refusal, RefusalCode

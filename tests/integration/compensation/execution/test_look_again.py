@@ -12,7 +12,7 @@ from makewhole.compensation.execution.pace import PlanProgress
 from makewhole.compensation.execution.run_plan import run_plan
 from makewhole.journal.database import connect
 from makewhole.kafka.offsets import TopicLog
-from makewhole.model.pipeline import Semantics
+from makewhole.model.hops import Semantics
 from makewhole.model.plan import Plan
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Finding, Verdict

@@ -6,7 +6,7 @@ import pytest
 
 from makewhole.compensation.sources.sources import SourceRecord
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Remedy
+from makewhole.model.hops import Remedy
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Cause, Finding, Verdict
 from tests.integration.compensation.world import PlanWorld

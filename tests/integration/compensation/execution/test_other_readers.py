@@ -9,7 +9,7 @@ import pytest
 
 from makewhole.cli.plan.dry_run import dry_run_document
 from makewhole.compensation.approval.page import ApprovalQuestion, approval_page
-from makewhole.model.pipeline import Hop, Remedies, Remedy, Semantics
+from makewhole.model.hops import Hop, Remedies, Remedy, Semantics
 from makewhole.model.points import PointKind, TablePoint
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Verdict

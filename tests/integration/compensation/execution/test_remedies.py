@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from makewhole.model.pipeline import Hop, Remedies, Remedy
+from makewhole.model.hops import Hop, Remedies, Remedy
 from makewhole.model.plan import PlanState
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Verdict

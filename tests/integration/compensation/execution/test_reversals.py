@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from makewhole.compute.keys import key_hash
-from makewhole.model.pipeline import Limits, Remedy, Reverse
+from makewhole.model.hops import Remedy, Reverse
+from makewhole.model.pipeline import Limits
 from makewhole.model.plan import PlanState
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Finding, Verdict

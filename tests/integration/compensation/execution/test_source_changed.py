@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from makewhole.journal.database import connect
-from makewhole.model.pipeline import Remedy, Semantics
+from makewhole.model.hops import Remedy, Semantics
 from makewhole.model.refusal import Refusal
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.window.opening.observe import observe, read_topic_state, topic_logs

@@ -6,7 +6,7 @@ import pytest
 
 from makewhole.compensation.preview.dry_report import Forecast
 from makewhole.compensation.sources.sources import SourceRecord
-from makewhole.model.pipeline import Remedy
+from makewhole.model.hops import Remedy
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Verdict
 from makewhole.tables.row_change import ColumnChange, HowFilled, RowChange

@@ -4,7 +4,8 @@ from makewhole.compensation.approval.answer import Answer, Decision, record_answ
 from makewhole.compensation.preview.dry_report import DryRun, RecordToSend
 from makewhole.compensation.preview.dry_run import dry_run
 from makewhole.compensation.undo.plan_undo import UndoRequest, freeze_undo
-from makewhole.model.pipeline import Approval, Remedy
+from makewhole.model.hops import Remedy
+from makewhole.model.pipeline import Approval
 from makewhole.model.plan import Plan
 from makewhole.model.verdict import Verdict
 from makewhole.tables.row_change import RowChange

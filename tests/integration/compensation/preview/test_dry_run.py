@@ -8,7 +8,7 @@ import pytest
 
 from makewhole.compensation.execution.run_plan import run_plan
 from makewhole.compensation.preview.dry_report import DryRun, Forecast, RecordToSend
-from makewhole.model.pipeline import Hop, Remedy, Reverse
+from makewhole.model.hops import Hop, Remedy, Reverse
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Verdict
 from tests.integration.compensation.preview.dry_runs import HOP, approve, looked, mixed, row_change, undo_of

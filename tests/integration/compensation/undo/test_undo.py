@@ -12,7 +12,8 @@ from makewhole.compensation.execution.pace import PlanProgress
 from makewhole.compensation.execution.run_plan import run_plan
 from makewhole.compensation.undo.plan_undo import Undo, UndoRequest, freeze_undo
 from makewhole.model.errors import RefusedError, TransientError
-from makewhole.model.pipeline import Approval, Remedy
+from makewhole.model.hops import Remedy
+from makewhole.model.pipeline import Approval
 from makewhole.model.plan import Plan, PlanState
 from makewhole.model.verdict import Verdict
 from tests.integration.compensation.world import PlanWorld

@@ -15,7 +15,7 @@ from makewhole.compensation.verification.judge_key import KeyJudge
 from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.kafka.log.page import LogSource
 from makewhole.kafka.log.reader import RangeReader, read_range
-from makewhole.model.pipeline import Remedy
+from makewhole.model.hops import Remedy
 from makewhole.model.points import Erased
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.model.window import PartitionRange

@@ -7,7 +7,8 @@ import pytest
 
 from makewhole.compensation.acceptance.rows_of_keys import KeyRows, tables_joined_to
 from makewhole.model.acceptance import AcceptedFinding
-from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
+from makewhole.model.hops import Hop, Remedies, Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.model.verdict import Cause, Finding, Verdict
 

@@ -22,7 +22,7 @@ from makewhole.compensation.preview.dry_report import (
 from makewhole.kafka.group_offsets import OffsetOutOfRange
 from makewhole.kafka.topic_readers import ReadingGroup
 from makewhole.model.actions import Action, read_before
-from makewhole.model.pipeline import Remedy
+from makewhole.model.hops import Remedy
 from makewhole.model.plan import Plan, PlanState
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.tables.row_change import RowChange

@@ -9,7 +9,8 @@ import pytest
 from makewhole.compensation.freezing.own_record import require_own_values
 from makewhole.model.actions import Payload
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Pipeline, Semantics
+from makewhole.model.hops import Semantics
+from makewhole.model.pipeline import Pipeline
 from makewhole.tables.rows import LedgerRecord
 from tests.unit.compensation.planning.drafted import pipeline_of
 

@@ -8,7 +8,8 @@ import pytest
 from makewhole.compensation.freezing.placed_record import placed_record
 from makewhole.config.places.record_places import cannot_be_built
 from makewhole.model.errors import ActionRefusedError
-from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
+from makewhole.model.hops import Hop, Remedies, Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import Point, PointKind, TablePoint, TopicPoint
 from makewhole.tables.rows import LedgerRecord
 

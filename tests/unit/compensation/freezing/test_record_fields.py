@@ -8,7 +8,7 @@ import pytest
 
 from makewhole.compensation.freezing.record_fields import FieldsOfPair, field_objection
 from makewhole.compute.json_fields import fields_of
-from makewhole.model.pipeline import Hop, Remedies, Remedy
+from makewhole.model.hops import Hop, Remedies, Remedy
 from makewhole.model.points import PointKind, TablePoint
 from makewhole.model.refusal import Refusal, RefusalCode
 

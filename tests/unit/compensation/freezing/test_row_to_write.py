@@ -9,7 +9,7 @@ import pytest
 from makewhole.compensation.freezing.row_to_write import VersionToWrite, differing_row, missing_row
 from makewhole.compute.column_values import ColumnValue
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Hop, Remedies, Remedy
+from makewhole.model.hops import Hop, Remedies, Remedy
 from makewhole.model.points import Erased, PointKind, TablePoint, TopicPoint
 from makewhole.postgres.table import Table
 from makewhole.tables.description import Column

@@ -9,7 +9,8 @@ from makewhole.compensation.freezing.survivors import require_rows_as_judged, su
 from makewhole.compensation.sources.source_values import SourceValues
 from makewhole.compensation.sources.sources import SourceRecord, Sources
 from makewhole.model.errors import CorruptionError, RefusedError
-from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy, Semantics
+from makewhole.model.hops import Hop, Remedies, Remedy, Semantics
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import Point, PointKind, TablePoint, TopicPoint
 from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.tables.rows import TableRow, ValuedRow

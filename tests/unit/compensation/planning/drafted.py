@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy, Reverse
+from makewhole.model.hops import Hop, Remedies, Remedy, Reverse
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.model.verdict import Cause, Finding, Verdict
 

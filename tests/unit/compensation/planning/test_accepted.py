@@ -8,7 +8,7 @@ from makewhole.compensation.planning.accepted_rows import AcceptedRows
 from makewhole.compensation.planning.disputed import NOTHING_ELSEWHERE, OpenElsewhere
 from makewhole.compensation.planning.draft import draft_batch
 from makewhole.model.actions import Action, read_before
-from makewhole.model.pipeline import Hop, Remedy, Semantics
+from makewhole.model.hops import Hop, Remedy, Semantics
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Verdict

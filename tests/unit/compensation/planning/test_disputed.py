@@ -7,7 +7,8 @@ import pytest
 from makewhole.compensation.planning.disputed import DisputedValues, OpenElsewhere
 from makewhole.compensation.planning.draft import draft_batch, draft_plan
 from makewhole.model.actions import DisputedBy
-from makewhole.model.pipeline import Pipeline, Remedy, Semantics
+from makewhole.model.hops import Remedy, Semantics
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import DISPUTING, Cause, Finding, Verdict

@@ -11,7 +11,8 @@ from makewhole.compensation.planning.draft import draft_plan, over_limits, plan_
 from makewhole.compensation.planning.draft_actions import source_position
 from makewhole.compensation.planning.to_repair import keys_to_reverse
 from makewhole.model.actions import BeforeProduce, BeforeRedeliver, DisputedBy
-from makewhole.model.pipeline import Approval, Limits, Remedy, Semantics
+from makewhole.model.hops import Remedy, Semantics
+from makewhole.model.pipeline import Approval, Limits
 from makewhole.model.points import TablePoint, TopicPoint
 from makewhole.model.reversal import PastReversals, Repetition, ReversedCopy
 from makewhole.model.verdict import Verdict

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from makewhole.compensation.planning.draft import draft_plan
-from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy, Semantics
+from makewhole.model.hops import Hop, Remedies, Remedy, Semantics
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.places.sink_progress import SinkProgress
 from makewhole.model.points import PointKind, TablePoint
 from makewhole.model.refusal import Refusal, RefusalCode

@@ -7,7 +7,8 @@ import pytest
 from makewhole.compensation.planning.redelivery import Readers, Redelivery
 from makewhole.compensation.verification.other_stores import reached_hops
 from makewhole.journal.written_keys import RedeliveredKey
-from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy, Semantics
+from makewhole.model.hops import Hop, Remedies, Remedy, Semantics
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Cause, Finding, Verdict

@@ -6,7 +6,8 @@ import pytest
 
 from makewhole.compensation.planning.draft import draft_plan
 from makewhole.compensation.planning.draft_actions import source_position
-from makewhole.model.pipeline import Pipeline, Remedy, Semantics
+from makewhole.model.hops import Remedy, Semantics
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import TablePoint
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Cause, Verdict

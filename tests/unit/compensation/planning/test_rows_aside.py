@@ -6,7 +6,8 @@ import pytest
 
 from makewhole.compensation.planning.draft import draft_batch, draft_plan
 from makewhole.compensation.planning.redelivery import Readers
-from makewhole.model.pipeline import Pipeline, Remedy
+from makewhole.model.hops import Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.model.verdict import Finding, Verdict
 from tests.unit.compensation.planning.drafted import finding_of, pipeline_of

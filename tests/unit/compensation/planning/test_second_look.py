@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from makewhole.compensation.planning.draft import plan_actions
-from makewhole.model.pipeline import Hop, Pipeline, Remedy
+from makewhole.model.hops import Hop, Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import PointKind, TablePoint
 from makewhole.model.verdict import Finding, Verdict
 from tests.unit.compensation.planning.drafted import finding_of, pipeline_of, reversing_pipeline, with_evidence

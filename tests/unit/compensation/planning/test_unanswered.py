@@ -7,7 +7,8 @@ import pytest
 
 from makewhole.compensation.planning.unanswered import Unanswered, unanswered
 from makewhole.config.hops.suggested import Suggestion
-from makewhole.model.pipeline import Approval, Limits, Pipeline, Remedies, Remedy
+from makewhole.model.hops import Remedies, Remedy
+from makewhole.model.pipeline import Approval, Limits, Pipeline
 from makewhole.model.refusal import Refusal
 from makewhole.model.verdict import Cause, Finding, Verdict
 from tests.unit.compensation.planning.drafted import finding_of, pipeline_of

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from makewhole.compensation.planning.draft import draft_plan, plan_actions
-from makewhole.model.pipeline import Remedy
+from makewhole.model.hops import Remedy
 from makewhole.model.points import Erased, TablePoint
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Verdict

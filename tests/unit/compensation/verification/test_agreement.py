@@ -6,7 +6,7 @@ import pytest
 
 from makewhole.compensation.verification.agreement import EndCopy, broken_verdict
 from makewhole.compute.versions import MOMENTS, UNREADABLE
-from makewhole.model.pipeline import Semantics
+from makewhole.model.hops import Semantics
 from makewhole.model.verdict import Verdict
 
 pytestmark = pytest.mark.unit

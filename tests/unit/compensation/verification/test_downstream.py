@@ -8,7 +8,8 @@ import pytest
 
 from makewhole.compensation.verification.downstream import copy_that_counts, expected_at_stores
 from makewhole.compensation.verification.judge_key import store_problem
-from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy, Semantics
+from makewhole.model.hops import Hop, Remedies, Remedy, Semantics
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
 
 pytestmark = pytest.mark.unit

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from makewhole.compensation.verification.touched_hops import touched_hops
-from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
+from makewhole.model.hops import Hop, Remedies, Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import Point, PointKind, TablePoint, TopicPoint
 
 pytestmark = pytest.mark.unit

@@ -17,7 +17,8 @@ from makewhole.compute.indexed_keys.hop_filters import (
     with_noted_filters,
 )
 from makewhole.compute.indexed_keys.key_runs import passing_rows
-from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
+from makewhole.model.hops import Hop, Remedies, Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import TopicPoint
 
 pytestmark = pytest.mark.unit

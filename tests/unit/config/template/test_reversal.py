@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from makewhole.config.template import exact_json
 from makewhole.config.template.reversal import Rendered, Template, names_of, scope_of
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Pipeline, Reverse
+from makewhole.model.hops import Reverse
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.model.window import Window
 

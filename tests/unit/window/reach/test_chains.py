@@ -2,7 +2,8 @@
 
 import pytest
 
-from makewhole.model.pipeline import Hop, Pipeline, Reach, Remedies, Remedy
+from makewhole.model.hops import Hop, Reach, Remedies, Remedy
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import Point, PointKind, TablePoint, TopicPoint
 from makewhole.window.reach.chains import PointChain, first_points, point_chains, reach_of
 

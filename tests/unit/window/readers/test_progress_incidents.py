@@ -3,10 +3,10 @@
 import pytest
 
 from makewhole.kafka.group_offsets import GroupOffsets, OffsetOutOfRange
+from makewhole.model.hops import Hop, Remedies, Remedy
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.incidents.sentences import incident_sentence
 from makewhole.model.incidents.settlements import settled_by
-from makewhole.model.pipeline import Hop, Remedies, Remedy
 from makewhole.model.places.sink_progress import OffsetMeaning, SinkProgress
 from makewhole.window.readers.hop_offsets import ProgressFault, ReaderOffsets, UnknownProgress
 from makewhole.window.readers.progress_incidents import of_progress

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from makewhole.kafka.offsets import TopicLog
 from makewhole.model.closing import ClosingContext
 from makewhole.model.connection import Connection, kafka_of
-from makewhole.model.pipeline import Hop
+from makewhole.model.hops import Hop
 from makewhole.model.points import Point, has_log
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.window.readers.hop_offsets import ReaderOffsets, read_hop_offsets, still_to_come

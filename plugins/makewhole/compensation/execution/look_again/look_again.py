@@ -27,7 +27,7 @@ from makewhole.kinds import tables_of
 from makewhole.model.actions import Action
 from makewhole.model.closing import ClosingContext
 from makewhole.model.connection import kafka_of
-from makewhole.model.pipeline import Remedy
+from makewhole.model.hops import Remedy
 from makewhole.model.plan import CANNOT_BE_READ, ErasedSince
 from makewhole.model.points import TablePoint, can_look_up, has_erasures, has_log
 from makewhole.model.positions import RecordPositions

@@ -6,7 +6,7 @@ from dataclasses import replace
 from makewhole.compensation.planning.action_draft import ActionDraft
 from makewhole.compensation.sources.sources import Sources, ledger_reading
 from makewhole.model.errors import ActionRefusedError, RefusedError
-from makewhole.model.pipeline import Hop, Remedy
+from makewhole.model.hops import Hop, Remedy
 from makewhole.model.places.compared_columns import compared_on
 from makewhole.model.refusal import RefusalCode
 from makewhole.tables.new_row import version_type
