@@ -6,7 +6,7 @@ from typing import Any
 from makewhole.journal import windows
 from makewhole.journal.results import hop_results
 from makewhole.journal.results.hop_results import HopResult
-from makewhole.model.notices import Channel, Notify
+from makewhole.model.people.notices import Channel, Notify
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Window, WindowState

@@ -17,7 +17,7 @@ from makewhole.config.value_schema import FORMAT_KEYS
 from makewhole.config.values import PRESETS, TYPES
 from makewhole.model.delivery.claims import Delivery
 from makewhole.model.hops import Remedy, Semantics
-from makewhole.model.notices import Waits
+from makewhole.model.people.notices import Waits
 from makewhole.model.places.dataset_place import FORMATS
 from makewhole.model.places.sink_progress import OffsetMeaning
 from makewhole.model.points import RECORD_KEYS, VALUE_FORMATS, KeyType, Partitioner

@@ -8,8 +8,8 @@ from decimal import Decimal
 from makewhole.model.errors import RefusedError
 from makewhole.model.gate import NO_TOLERANCE, Gate
 from makewhole.model.hops import Hop, Reach, Semantics
-from makewhole.model.notices import Notify
 from makewhole.model.people.access import DagAccess
+from makewhole.model.people.notices import Notify
 from makewhole.model.points import (
     NEVER_WRITTEN,
     WRITTEN_IF_ANY,

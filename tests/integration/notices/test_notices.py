@@ -11,7 +11,7 @@ from makewhole.journal import notices, step_failures
 from makewhole.journal.database import connect
 from makewhole.journal.step_failures import StepPlace
 from makewhole.model.errors import RefusedError
-from makewhole.model.notices import Channel, Waits
+from makewhole.model.people.notices import Channel, Waits
 from makewhole.model.window import WindowState
 from makewhole.orchestration.notices import notify as notifying
 from makewhole.orchestration.notices.compose import Message

@@ -9,7 +9,7 @@ import pytest
 
 from makewhole.config.pipeline_file import load_pipeline
 from makewhole.model.errors import ConfigurationError
-from makewhole.model.notices import Channel, Notify, Waits
+from makewhole.model.people.notices import Channel, Notify, Waits
 from makewhole.window.configuration import configuration_document
 
 pytestmark = pytest.mark.unit

@@ -9,7 +9,7 @@ from yaml.nodes import MappingNode, ScalarNode, SequenceNode
 from makewhole.config import values
 from makewhole.config.tree import Section, YamlPlace, is_empty, key_text
 from makewhole.config.values import UnfitError, allowed, shown
-from makewhole.model.notices import Channel, Notify, Waits
+from makewhole.model.people.notices import Channel, Notify, Waits
 
 _CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 _TEMPLATE = re.compile(r"\{\{[^}]*\bmakewhole\b")

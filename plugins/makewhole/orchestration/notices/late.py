@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from makewhole.config.schedules import last_end
 from makewhole.journal import waiting
-from makewhole.model.notices import Waits
+from makewhole.model.people.notices import Waits
 from makewhole.model.pipeline import Pipeline
 from makewhole.orchestration.notices.waiting_items import TodoItem
 from makewhole.sql import PgConnection

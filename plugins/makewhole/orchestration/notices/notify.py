@@ -14,7 +14,7 @@ from makewhole.journal.findings.stored_findings import StoredFindings
 from makewhole.journal.notices import SentNotice
 from makewhole.model.connection import Connection
 from makewhole.model.errors import MakewholeError
-from makewhole.model.notices import Channel, Waits
+from makewhole.model.people.notices import Channel, Waits
 from makewhole.model.pipeline import Pipeline
 from makewhole.orchestration.notices.compose import Message, message_of
 from makewhole.orchestration.notices.decide import News, fingerprint, news_of, said

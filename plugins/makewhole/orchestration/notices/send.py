@@ -7,7 +7,7 @@ from typing import Any
 from airflow.sdk import BaseNotifier
 
 from makewhole.model.errors import ConfigurationError, Problem, TransientError
-from makewhole.model.notices import Channel
+from makewhole.model.people.notices import Channel
 from makewhole.orchestration.notices.compose import Message
 
 

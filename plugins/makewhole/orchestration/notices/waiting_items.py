@@ -14,7 +14,7 @@ from makewhole.journal.waiting import (
     WaitingPlan,
     WaitingWindow,
 )
-from makewhole.model.notices import Waits
+from makewhole.model.people.notices import Waits
 from makewhole.model.plan import PlanState
 from makewhole.model.text import counted
 from makewhole.model.window import WindowState
