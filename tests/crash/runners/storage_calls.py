@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from pyarrow import fs
 
 from makewhole import file_system
-from makewhole.lake import storage
+from makewhole.lake import give_name
 from tests.crash.runners.file_calls import Caller, done
 
 READING = ("store: read", "store: list")
@@ -65,9 +65,14 @@ def watch_storage(caller: Caller) -> None:
     real = file_system.arrow_file_system
     for name, module in list(sys.modules.items()):
         if name.startswith("makewhole") and vars(module).get("arrow_file_system") is real:
-            vars(module)["arrow_file_system"] = lambda uri: (_WatchedFiles(), str(Path(uri).absolute()))
-    watched: Any = storage
-    watched.os = SimpleNamespace(link=_link, environ=os.environ)
+            vars(module)["arrow_file_system"] = _watched_files
+    watched: Any = give_name
+    watched.os = SimpleNamespace(link=_link)
+
+
+def _watched_files(uri: str, *, is_shared: bool = False) -> tuple[fs.FileSystem, str]:
+    assert not is_shared, "no phase publishes"
+    return _WatchedFiles(), str(Path(uri).absolute())
 
 
 def _link(source: str, target: str) -> None:
