@@ -72,6 +72,8 @@ COVERED = {
             "publication",
             "published_window",
             "finding_now",
+            "erasure",
+            "erased_plan",
         )
     },
     **{
