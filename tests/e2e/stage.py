@@ -180,8 +180,9 @@ class Stage:
 
     def oncall_of(self, pipeline: str) -> str:
         """The DAG with the on-call form of a pipeline: its own, where its file says who may run it."""
-        text = Path(self.variables["MAKEWHOLE_PIPELINES"], f"{pipeline}.yaml").read_text(encoding="utf-8")
-        return f"{ONCALL}_{pipeline}" if "\naccess:" in text else ONCALL
+        file = Path(self.variables["MAKEWHOLE_PIPELINES"], f"{pipeline}.yaml")
+        is_guarded = file.exists() and "\naccess:" in file.read_text(encoding="utf-8")
+        return f"{ONCALL}_{pipeline}" if is_guarded else ONCALL
 
     def unpause(self, dag: str) -> None:
         """Allow its runs to begin."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.scenarios.pipeline_files import FILES
+from tests.e2e.scenarios.pipeline_files import FILES, GROUPS
 from tests.e2e.stage import Stage
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
@@ -40,12 +40,15 @@ def in_a_process_of_its_own(program: str, *arguments: str, **variables: str) -> 
 
 
 def surroundings(home: Path, pipelines: Path) -> dict[str, str]:
+    groups = home / "groups.yaml"
+    groups.write_text(GROUPS)
     return {
         "AIRFLOW_HOME": str(home),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__DAGS_FOLDER": str(DAGS),
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(DAGS.parent / "plugins"),
         "MAKEWHOLE_PIPELINES": str(pipelines),
+        "MAKEWHOLE_GROUPS": str(groups),
         "PATH": "/usr/bin:/bin",
     }
 
