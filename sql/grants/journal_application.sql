@@ -7,18 +7,18 @@ grant select on makewhole.migration, makewhole.action, makewhole.accepted_now, m
 
 grant select, insert on
     makewhole.lane, makewhole.window_range, makewhole.observation, makewhole.snapshot, makewhole.approval,
-    makewhole.chunk, makewhole.certificate, makewhole.continuation
+    makewhole.chunk, makewhole.certificate, makewhole.continuation, makewhole.erased_plan
 to :"role";
 
 grant select, insert, update on
     makewhole.window, makewhole.incident, makewhole.key_run, makewhole.slice_count, makewhole.gate_report, makewhole.plan,
     makewhole.planned_action, makewhole.lease, makewhole.acceptance, makewhole.accepted_finding,
     makewhole.publication, makewhole.published_window, makewhole.notice_channel, makewhole.removal, makewhole.erasure,
-    makewhole.erased_file, makewhole.erased_plan
+    makewhole.erased_file
 to :"role";
 
 grant select, insert, delete on
-    makewhole.hop_result, makewhole.replayed_position
+    makewhole.hop_result, makewhole.handover, makewhole.replayed_position
 to :"role";
 
-grant select, insert, update, delete on makewhole.key_merge, makewhole.finding, makewhole.handover, makewhole.step_failure, makewhole.notice to :"role";
+grant select, insert, update, delete on makewhole.key_merge, makewhole.finding, makewhole.step_failure, makewhole.notice to :"role";

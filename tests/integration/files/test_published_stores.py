@@ -29,7 +29,7 @@ _WRITERS = 12
 _STEPS = (
     "makewhole.publishing.place.claim",
     "makewhole.journal.publications.decide",
-    "makewhole.lake.storage._give_name",
+    "makewhole.lake.storage.give_name",
     "makewhole.publishing.place.show",
     "makewhole.journal.publications.note_visible",
 )

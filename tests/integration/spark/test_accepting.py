@@ -17,6 +17,7 @@ from makewhole.model.errors import RefusedError
 from makewhole.model.verdict import Cause
 from makewhole.model.window import WindowState
 from makewhole.orchestration import acceptance_answers
+from makewhole.orchestration.task_ids import ACCEPT_DAG
 from tests.integration.spark.test_unreadable_records import send_raw, wrapped
 from tests.world.acceptances import answered, asked, carried_out, revoked, stored
 from tests.world.accepted_windows import OBSERVE, WRONG, context_hash, wrong_record
@@ -184,7 +185,7 @@ def task_of(shop: ReconciledShop, word: Acceptance, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("MAKEWHOLE_JOURNAL_DSN", shop.journal)
     shown = {"acceptance": word.id, "sha256": word.sha256, "subject": "Accept", "body": "1 finding"}
     return {
-        "ti": SimpleNamespace(xcom_pull=lambda **_: shown),
+        "ti": SimpleNamespace(dag_id=ACCEPT_DAG, xcom_pull=lambda **_: shown),
         "params": {"pipeline": "shop"},
         "dag_run": SimpleNamespace(run_id="manual"),
     }

@@ -1,6 +1,7 @@
 """Test that certificates say how far their proof reaches, and that what only a ledger could show is never rounded."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.window import WindowState
 from makewhole.signing.key_files import signing_key_from_environment
 from makewhole.signing.keys import sha256_of
-from makewhole.window.certifying.certificate_chain import anchor_path
+from makewhole.window.certifying.certificate_chain import anchor_bytes, anchor_path
 from makewhole.window.certifying.certify import ClosedWindow
 from makewhole.window.context import WindowContext
 from tests.world.orders import orders
@@ -256,8 +257,8 @@ def test_a_certificate_from_before_it_said_its_reach_verifies_and_says_nothing_o
         "update makewhole.certificate set body = %s, sha256 = %s, signature = %s",
         *(Json(body), sha256_of(body), signature),
     )
-    anchor = {**body, "sha256": sha256_of(body), "signature": signature}
-    context.storage.write_bytes(anchor_path("shop", 1), json.dumps(anchor).encode())
+    written = replace(closed.certificate, body=body, sha256=sha256_of(body), signature=signature)
+    context.storage.write_bytes(anchor_path("shop", 1), anchor_bytes(written))
 
     verified = json.loads(run("certificate", "verify", "shop", "--json").stdout)
 

@@ -323,7 +323,13 @@ def test_the_application_may_do_to_each_table_what_its_statements_do_and_no_more
             by_table[table] = {name for (name,) in rights}
     needed = needed_rights()
     assert granted["mw_app"] == {table: {"SELECT", *needed.get(table, ())} for table in tables}
-    assert granted["mw_reader"] == {table: {"SELECT"} for table in tables}
+    assert granted["mw_reader"] == {table: {"SELECT"} for table in tables} | {"erasure": set()}
+    unseen = run_sql(
+        journal,
+        "select attname from pg_attribute where attrelid = 'makewhole.erasure'::regclass and attnum > 0 "
+        "and not has_column_privilege('mw_reader', attrelid, attnum, 'SELECT')",
+    )
+    assert unseen == [("secret",)]
 
 
 def test_the_schema_of_stores_is_the_one_that_a_connection_would_make_by_itself() -> None:

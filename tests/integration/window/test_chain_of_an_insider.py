@@ -5,6 +5,7 @@ public key alone.
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from psycopg2.extras import Json
 from makewhole.model.errors import CorruptionError
 from makewhole.model.window import WindowState
 from makewhole.signing.keys import SigningKey, sha256_of
+from makewhole.window.certifying.certificate_chain import anchor_bytes
 from tests.world.certified import CertifiedPipeline
 
 pytestmark = pytest.mark.integration
@@ -36,8 +38,8 @@ def make_chain_again(demo: CertifiedPipeline, key: SigningKey | None) -> None:
             "where ordinal = %s",
             *(Json(body), sha256_of(body), previous, body["signed_by"], signature, one.ordinal),
         )
-        content = {**body, "sha256": sha256_of(body), "signature": signature}
-        (demo.anchors / f"{one.ordinal:06d}.json").write_text(json.dumps(content))
+        written = replace(one, body=body, sha256=sha256_of(body), signature=signature)
+        (demo.anchors / f"{one.ordinal:06d}.json").write_bytes(anchor_bytes(written))
         previous = sha256_of(body)
 
 

@@ -19,6 +19,7 @@ from makewhole.journal.results import hop_results
 from makewhole.journal.results.hop_results import HopResult
 from makewhole.journal.step_failures import StepPlace
 from makewhole.model.errors import ConfigurationError, Problem, RefusedError, TransientError
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.plan import Plan, PlanState
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Window, WindowState
@@ -285,7 +286,7 @@ def test_a_window_is_run_again_by_its_number_over_its_own_interval(
     journal: str, makewhole: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[dict[str, Any]] = []
-    monkeypatch.setattr(run, "find_pipeline", lambda _: None)
+    monkeypatch.setattr(run, "find_pipeline", lambda name: Pipeline(name=name, points={}, hops=()))
 
     def start(request: Any, _: Any) -> str:
         asked.append(request.form())
