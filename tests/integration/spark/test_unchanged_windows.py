@@ -218,6 +218,18 @@ def test_a_topic_that_was_made_again_is_read_though_its_log_looks_the_same(
     assert why_read(shop, shop.judge_and_ask_the_gate()) == {"orders": "it was read with another place"}
 
 
+def test_a_topic_is_read_where_the_window_before_has_other_sequences_of_its_producers(shop: ReconciledShop) -> None:
+    """The audit of a window goes on with that of the one before."""
+    shop.trade(orders(range(5)))
+    shop.trade(orders(range(10, 15), 1))
+    first, _ = shop.whole_way()
+    shop.whole_way(1)
+    shop.delete_records({part.partition: part.hi for part in first.window.ranges["orders"]})
+    shop.judge_and_ask_the_gate()
+    again = shop.judge_and_ask_the_gate(1)
+    assert why_read(shop, again)["orders"] == "the window before has other sequences of its producers"
+
+
 @pytest.mark.usefixtures("judged")
 def test_a_topic_that_is_compacted_by_now_is_read(shop: ReconciledShop) -> None:
     shop.change_topic(**{"cleanup.policy": "compact,delete"})
