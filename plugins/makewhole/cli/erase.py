@@ -27,6 +27,14 @@ from makewhole.window.context import connections_of
 
 _console = console()
 _FROM_INPUT = "-"
+_ROWS = {
+    "findings": "finding",
+    "handed_over": "handover",
+    "actions": "planned action",
+    "accepted": "accepted finding",
+    "incidents": "incident",
+}
+"""The nouns of rows of the journal."""
 
 
 def erase(
@@ -71,7 +79,7 @@ def erase(
             if dry_run or not yes:
                 found = _would_go(context, request.erased)
                 if not json:
-                    _show(found, "would go")
+                    _show_first(found, is_dry=dry_run)
                 if not dry_run:
                     typer.confirm("Erase this for good?", abort=True)
             if not dry_run:
@@ -104,12 +112,18 @@ def _document(pipeline: str, found: Holdings, done: ErasureDone | None) -> dict[
     return document
 
 
+def _show_first(found: Holdings, *, is_dry: bool) -> None:
+    _show(found, "would go")
+    if is_dry:
+        _console.print("nothing was changed; the same without --dry-run erases it for good")
+
+
 def _show(found: Holdings, did: str) -> None:
     if found.is_empty:
         _console.print("nothing is there of this key")
         return
-    rows = {what.replace("_", " "): number for what, number in found.journal.items() if number}
-    in_journal = ", ".join(f"{number:,} {what}" for what, number in rows.items()) or "nothing"
+    rows = [counted(number, _ROWS[what]) for what, number in found.journal.items() if number]
+    in_journal = ", ".join(rows) or "nothing"
     _console.print(f"in the journal: {in_journal} {did}")
     in_files = sum(one.rows for one in found.files)
     _console.print(f"in files: {counted(in_files, 'row')} of {counted(len(found.files), 'file')} {did}")

@@ -7,6 +7,7 @@ from typing import Any
 
 from makewhole.journal.retention import erasures
 from makewhole.journal.retention.erasures import SignedErasure
+from makewhole.model.text import counted
 from makewhole.signing.keys import KeyRing
 from makewhole.sql import PgConnection
 
@@ -69,7 +70,8 @@ def _is_signed(erasure: SignedErasure, ring: KeyRing) -> bool:
 
 
 def _sentence(number: int, body: Mapping[str, Any]) -> str:
+    without = f"{counted(len(body['files']), 'file')} and {counted(len(body['plans']), 'plan')}"
     return (
         f"erasure {number}: a key was erased on request at {body['erased_at'][:16].replace('T', ' ')} UTC, asked by "
-        f"{body['asked_by']}: {len(body['files'])} files and {len(body['plans'])} plans are without it"
+        f"{body['asked_by']}: {without} are without it"
     )
