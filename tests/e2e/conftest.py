@@ -88,7 +88,7 @@ def people() -> Iterator[TakenPosts]:
 
 @pytest.fixture(scope="session")
 def metrics() -> Iterator[TakenMetrics]:
-    """What Airflow sends of metrics."""
+    """The metrics that Airflow sends."""
     with metrics_server() as taken:
         yield taken
 

@@ -21,7 +21,7 @@ H = TypeVar("H")
 
 
 class SeenWindow(Protocol[H]):
-    """What was held at the snapshot and at the end, and around the repair; and what makewhole said."""
+    """The rows held at the snapshot, at the end, and around the repair; and the answers of makewhole."""
 
     moments: list[H]
     before: H | None

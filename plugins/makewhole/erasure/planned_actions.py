@@ -25,7 +25,7 @@ from makewhole.tables.receipts import ActionsOfKey
 
 @dataclass(frozen=True, kw_only=True)
 class AtTargets:
-    """What was removed at targets of plans, in rows; and what stays there, with the reason, each a sentence."""
+    """The number of rows removed at targets of plans; and what stays there, with the reason, each a sentence."""
 
     rows: int
     stays: tuple[str, ...]

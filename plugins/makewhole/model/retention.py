@@ -61,7 +61,7 @@ class Erasure:
 
     @property
     def blind(self) -> str:
-        """What stands in the journal in the place of the key's hash: of its form, and the hash of no key."""
+        """The text in the place of the key's hash in the journal: of its form, and the hash of no key."""
         return self.key_mac[:_DIGITS_OF_HASH]
 
     @property

@@ -40,7 +40,7 @@ class RecordShape:
 
     @property
     def point(self) -> Settings:
-        """What the point says of its records."""
+        """The keys of the point that describe its records."""
         inner = "$" if self.array is None else self.array
         divided = {} if self.array is None else {"explode": _quoted(self.array)}
         columns = {"columns": flow({name: _quoted(f"{inner}.{name}") for name in TYPES})}

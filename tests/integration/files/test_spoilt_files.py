@@ -152,7 +152,7 @@ def test_a_repair_writes_what_is_surely_missing_and_refuses_what_it_cannot_read(
 
 
 def test_a_plan_stops_at_once_at_a_file_that_was_spoilt_since(shop: FilesShop) -> None:
-    """What its key holds there is not known: nothing is written, and it is not tried again."""
+    """The content of its key there is not known: nothing is written, and it is not tried again."""
     shop.describe_files(compensation=ALL)
     shop.send(MADE)
     shop.place.add("a.parquet", rows_of([*MADE[:2], *MADE[3:]]), write_page_checksum=True)

@@ -175,7 +175,7 @@ def test_a_key_that_continues_is_judged_when_all_its_records_are_there(lines: Or
 
 
 def test_a_late_record_of_a_key_that_was_judged_leaves_it_undecidable(lines: Orders) -> None:
-    """What the window alone has of it is not what its row must hold, whether or not the two agree."""
+    """The records of the window alone do not decide its row, whether or not the two agree."""
     for name in ("agrees", "differs", "same", "gone"):
         lines.send(lines.line(name, "1", 1))
         lines.row(name, 1, "1")

@@ -42,8 +42,8 @@ LIBPQ_PARAMETERS = (
     "target_session_attrs",
     "tcp_user_timeout",
 )
-"""What libpq takes and a connection may need. Others are Airflow's own (`iam`, `cursor`) and would be ignored silently;
-those that makewhole sets itself (names, encodings, replication) are not here."""
+"""The parameters that libpq takes and a connection may need. Others are Airflow's own (`iam`, `cursor`) and would be
+ignored silently; those that makewhole sets itself (names, encodings, replication) are not here."""
 
 KAFKA_OPTIONS = frozenset(
     {

@@ -15,7 +15,7 @@ _run = statements_of("erasure")
 
 @contextmanager
 def files_kept(journal: PgConnection, pipeline: str) -> Iterator[None]:
-    """Let no key be erased while files are made of others that are there. It commits.
+    """Hold back erasures while files are made of others that are there. It commits.
 
     Raises:
         TransientError: one is being erased.

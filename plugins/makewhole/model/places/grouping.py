@@ -14,7 +14,7 @@ POSITION_IDENTITY = "position"
 
 @dataclass(frozen=True, kw_only=True)
 class Grouping:
-    """What the row of a key has of all records of the key.
+    """How the row of a key is made of all records of the key.
 
     `identity` is the column by which a record is known that was sent again; None: its position, so that each record
     counts. `counts` is the column of the store with the number of records; None: there is none. `sums` are the columns

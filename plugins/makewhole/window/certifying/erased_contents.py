@@ -14,7 +14,7 @@ from makewhole.sql import PgConnection
 
 @dataclass(frozen=True, kw_only=True)
 class ErasedContents:
-    """What files and plans became by erasures: SHA-256 by path, and hashes by plan. `problems`: erasures that are not
+    """The files and plans that erasures changed: SHA-256 by path, and hashes by plan. `problems`: erasures that are not
     as they were signed; they excuse nothing."""
 
     files: Mapping[str, frozenset[str | None]] = field(default_factory=dict)

@@ -26,7 +26,7 @@ Amounts = tuple[int | None, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class _CountedRecord:
-    """What one element adds, and the places of its committed copies in their order."""
+    """An element: the numbers that it adds, and the places of its committed copies in their order."""
 
     adds: Amounts
     places: tuple[str, ...]
@@ -42,7 +42,7 @@ class _KeyTotals:
 
     @property
     def expected(self) -> Amounts:
-        """What the row must hold; a column of which an amount is not known is None."""
+        """The numbers that the row must hold; None for a column of which an amount is not known."""
         return _added([element.adds for element in self.elements])
 
 

@@ -28,7 +28,7 @@ from makewhole.model.verdict import Cause, Verdict
 
 @dataclass(frozen=True, kw_only=True)
 class GroupFacts:
-    """What is known of the records of keys (`HASHES`) besides their copies: `opened` have some in or behind an open
+    """Facts of the records of keys (`HASHES`) besides their copies: `opened` have some in or behind an open
     transaction, `unread` perhaps one that could not be read. `is_whole`: the log was read from its beginning, and
     nothing of it was lost."""
 
