@@ -129,6 +129,7 @@ class HeldCopy:
     has_places = True
     has_time_index = True
     has_key_index = True
+    reads_keys_by_parts = True
 
     @property
     def size_bytes(self) -> int:
@@ -189,9 +190,15 @@ class MemoryReader:
         """Read the rows of a part of the table."""
         yield from self._frames(self._connection.ask(rows_of_part, self._shape, self._view, bounds, part))
 
-    def keys(self, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
+    def keys(self, keys: Sequence[str], since: str | None = None) -> Iterator[pl.DataFrame]:
         """Read the rows of these keys."""
         yield from self._frames(self._connection.ask(rows_of_keys, self._shape, self._view, frozenset(keys)))
+
+    def keys_in_part(self, keys: pl.DataFrame, part: Part) -> Iterator[pl.DataFrame]:
+        """Read the rows of these keys in a part of the table."""
+        wanted = frozenset(keys["key"])
+        rows = self._connection.ask(rows_of_part, self._shape, self._view, None, part)
+        yield from self._frames([row for row in rows if key_of_row(row.values, self._shape.point) in wanted])
 
     def _frames(self, rows: list[StoredRow]) -> Iterator[pl.DataFrame]:
         self.counted += len(rows)

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from makewhole.compute.row_filter import TypedTerm
 from makewhole.compute.versions import VERSION, versions_of_texts
@@ -42,15 +44,19 @@ def frame_of_rows(rows: pa.Table, places: pl.Series, shape: TableShape) -> pl.Da
 def times_of_rows(rows: pa.Table, point: TablePoint) -> pl.Series:
     """Return the times of rows in microseconds since 1970; null: a row has none."""
     if point.time is None:
-        return pl.Series([None] * len(rows), dtype=pl.Int64)
+        return _nulls(len(rows), pl.Int64)
     return microseconds(column_at(rows, point.time))
 
 
 def versions_of_rows(rows: pa.Table, point: TablePoint) -> pl.Series:
     """Return the numbers of the versions of rows."""
     if point.version is None:
-        return pl.Series([None] * len(rows), dtype=VERSION)
+        return _nulls(len(rows), VERSION)
     return versions_of_texts(own_texts(column_at(rows, point.version)))
+
+
+def _nulls(number: int, dtype: pl.DataType | type[pl.DataType]) -> pl.Series:
+    return pl.Series([None], dtype=dtype).new_from_index(0, number)
 
 
 def _excluded_by(rows: pa.Table, filters: Mapping[str, Sequence[TypedTerm]]) -> pl.Series:
@@ -58,7 +64,7 @@ def _excluded_by(rows: pa.Table, filters: Mapping[str, Sequence[TypedTerm]]) -> 
     passed = {hop: _passes(rows, terms) for hop, terms in filters.items() if terms}
     frame = pl.DataFrame(passed, schema=dict.fromkeys(passed, pl.Boolean)) if passed else pl.DataFrame()
     if not passed:
-        return pl.Series([""] * len(rows), dtype=pl.String)
+        return pl.Series([""], dtype=pl.String).new_from_index(0, len(rows))
     names = [pl.when(~pl.col(hop)).then(pl.lit(hop)) for hop in passed]
     return frame.select(pl.concat_str(names, separator=",", ignore_nulls=True)).to_series()
 
@@ -82,7 +88,11 @@ def is_of_topics(rows: pa.Table, point: TablePoint) -> pl.Series | None:
     dataset = point.dataset
     if dataset is None or dataset.topic is None or not dataset.of_topics:
         return None
-    return own_texts(column_at(rows, dataset.topic)).is_in(list(dataset.of_topics)).fill_null(value=False)
+    column = column_at(rows, dataset.topic)
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        is_own: Any = pc.is_in(column, pa.array(dataset.of_topics, column.type))
+        return pl.Series(is_own)
+    return own_texts(column).is_in(list(dataset.of_topics)).fill_null(value=False)
 
 
 def is_inside(times: pl.Series, is_certain: Mapping[str, pl.Series], bounds: TimeBounds) -> pl.Series:

@@ -40,20 +40,23 @@ def key_texts(rows: pa.Table, point: TablePoint, kinds: Sequence[KeyType] | None
         for name, kind in zip(point.key, kinds or kinds_of_key(point), strict=True)
     ]
     if len(parts) == 1:
-        return parts[0].alias("key")
+        return parts[0].cast(pl.String).alias("key")
     frame = pl.DataFrame([part.alias(str(at)) for at, part in enumerate(parts)])
     quoted = [
-        pl.col(name) if is_plain else pl.col(name).map_batches(_quoted, return_dtype=pl.String)
-        for name, is_plain in zip(frame.columns, map(_needs_no_escape, parts), strict=True)
+        pl.col(name) if _needs_no_escape(part) else pl.col(name).map_batches(_quoted, return_dtype=pl.String)
+        for name, part in zip(frame.columns, parts, strict=True)
     ]
     form = "[" + ",".join('"{}"' for _ in quoted) + "]"
     return frame.select(pl.format(form, *quoted).alias("key")).to_series()
 
 
 def _part_texts(array: NestedColumn, kind: KeyType) -> pl.Series:
-    texts = own_texts(array)
+    """Return a part of keys as texts, or as the numbers whose texts it is."""
     if kind is KeyType.BIGINT and pa.types.is_integer(array.type):
-        return texts
+        numbers = pl.from_arrow(array)
+        assert isinstance(numbers, pl.Series)
+        return numbers
+    texts = own_texts(array)
     if kind is KeyType.STRING and not texts.str.contains("\0", literal=True).any() and not (texts == "").any():
         return texts
     return mapped(texts, lambda text: _part_text(text, kind), pl.String)
@@ -67,7 +70,7 @@ def _part_text(text: str, kind: KeyType) -> str | None:
 
 
 def _needs_no_escape(texts: pl.Series) -> bool:
-    return not texts.str.contains(r'["\\\x00-\x1f\x7f]').any()
+    return texts.dtype.is_integer() or not texts.str.contains(r'["\\\x00-\x1f\x7f]').any()
 
 
 def _quoted(texts: pl.Series) -> pl.Series:

@@ -83,8 +83,18 @@ class TableReader(Protocol):
         """
         ...
 
-    def keys(self, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
-        """Read every row with one of these business keys, whatever its time.
+    def keys(self, keys: Sequence[str], since: str | None = None) -> Iterator[pl.DataFrame]:
+        """Read every row with one of these business keys, whatever its time. `since`: what a view of the table saw
+        (`TableView.seen`) that had no row of any of them: what was there then need not be read again.
+
+        Raises:
+            TransientError: as `part`.
+        """
+        ...
+
+    def keys_in_part(self, keys: pl.DataFrame, part: Any) -> Iterator[pl.DataFrame]:
+        """Read the rows with one of these business keys in a part of a `ReadPlan`: the view `reads_keys_by_parts`.
+        `keys` has `key`, or `partition` and `offset` of keys that are positions. `in_doubt` is not asked.
 
         Raises:
             TransientError: as `part`.
@@ -118,6 +128,11 @@ class TableView(Protocol):
     @property
     def has_key_index(self) -> bool:
         """Whether the rows of a key are found without reading all of the table."""
+        ...
+
+    @property
+    def reads_keys_by_parts(self) -> bool:
+        """Whether the rows of many keys are found by reading each part once: no index leads to them."""
         ...
 
     def leave_out(self, files: Sequence[UnreadableFile]) -> None:

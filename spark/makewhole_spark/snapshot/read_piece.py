@@ -24,7 +24,7 @@ from makewhole.kafka.sequences.audit import SequenceAudit
 from makewhole.kafka.sequences.numbering import NO_PRODUCER
 from makewhole.lake.parquet_writer import GrowingParquet
 from makewhole.model.places.compared_columns import columns_read_at
-from makewhole.model.points import Point, TablePoint, TopicPoint
+from makewhole.model.points import POSITION, Point, TablePoint, TopicPoint
 from makewhole.model.window import Accounting, PartitionRange
 from makewhole.tables.reading import UnreadableFile
 from makewhole.tables.shape import TimeBounds
@@ -50,8 +50,8 @@ class TopicPiece:
 
 @dataclass(frozen=True, kw_only=True)
 class TablePiece:
-    """A part of a table under a view that is held, as its `ReadPlan` has it; with `keys_of`, the rows of that point's
-    keys in some buckets. `bucket_count`: of the buckets to write."""
+    """A part of a table under a view that is held, as its `ReadPlan` has it; with `keys_of`, the rows of the keys of
+    `source` in some buckets, in that part or, without one, wherever they lie. `bucket_count`: of those to write."""
 
     context: WindowContext
     point: TablePoint
@@ -59,6 +59,7 @@ class TablePiece:
     view: str
     bounds: TimeBounds | None
     part: Any = None
+    source: str | None = None
     keys_of: Mapping[str, list[str]] | None = None
     buckets: tuple[str, ...] = ()
 
@@ -269,7 +270,12 @@ def read_table_piece(piece: TablePiece) -> PieceRead:
     """
     context, writer = piece.context, _writer(piece)
     reader = context.tables(piece.point).reader(context.table_shape(piece.point), piece.view)
-    frames = reader.part(piece.bounds, piece.part) if piece.keys_of is None else reader.keys(_keys(piece))
+    if piece.keys_of is None:
+        frames = reader.part(piece.bounds, piece.part)
+    elif piece.part is None:
+        frames = reader.keys(_keys(piece)["key"].unique().sort().to_list())
+    else:
+        frames = reader.keys_in_part(_keys(piece), piece.part)
     in_slice = list[int | None]()
     with closing(writer):
         for frame in frames:
@@ -292,12 +298,16 @@ def sum_of_known(numbers: Sequence[int | None]) -> int | None:
     return sum(known) if len(known) == len(numbers) else None
 
 
-def _keys(piece: TablePiece) -> list[str]:
-    """Return the distinct keys of the upstream's snapshot in this task's buckets."""
+def _keys(piece: TablePiece) -> pl.DataFrame:
+    """Return the keys of the upstream's snapshot in this task's buckets; positions that are read by parts as
+    `partition` and `offset`."""
     assert piece.keys_of is not None
+    assert piece.source is not None
     paths = [path for bucket in piece.buckets for path in piece.keys_of.get(bucket, [])]
-    frame = piece.context.storage.read_parquet(paths, ["key"])
-    return [] if frame is None else frame["key"].unique().sort().to_list()
+    are_positions = piece.part is not None and piece.context.pipeline.points[piece.source].key == POSITION
+    columns = ["partition", "offset"] if are_positions else ["key"]
+    frame = piece.context.storage.read_parquet(paths, columns)
+    return pl.DataFrame(schema=dict.fromkeys(columns, pl.String)) if frame is None else frame
 
 
 def read_piece(piece: TopicPiece | TablePiece) -> PieceRead:

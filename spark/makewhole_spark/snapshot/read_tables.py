@@ -94,7 +94,9 @@ def _read_once(
         piece
         for point in points
         if point.name not in reused
-        for piece in _table_pieces(reading, point, plans[point.name], bounds[point.name].bounds, manifests)
+        for piece in _table_pieces(
+            reading, point, views[point.name], plans[point.name], bounds[point.name].bounds, manifests
+        )
     ]
     known = {point.name: store_census(journal, views[point.name], context, point, manifests) for point in points}
     looks = [piece for point in points for piece in _census_pieces(reading, known[point.name], plans[point.name])]
@@ -158,27 +160,27 @@ def _own_slice(
 def _table_pieces(
     reading: Reading,
     point: TablePoint,
+    view: TableView,
     plan: ReadPlan,
     bounds: TimeBounds | None,
     manifests: Mapping[str, Mapping[str, Any]],
 ) -> Iterator[TablePiece]:
-    context, parallelism, count = reading.context, reading.parallelism, reading.buckets
+    parallelism = reading.parallelism
+    piece = TablePiece(
+        context=reading.context, point=point, bucket_count=reading.buckets, view=plan.view, bounds=bounds
+    )
     if bounds is not None or point.kind is PointKind.LEDGER:
         for part in plan.parts:
-            yield TablePiece(context=context, point=point, bucket_count=count, view=plan.view, bounds=bounds, part=part)
-    for hop in hops_read_by_keys(context, point):
+            yield replace(piece, part=part)
+    for hop in hops_read_by_keys(reading.context, point):
         files = manifests[hop.source]["files"]
+        by_keys = replace(piece, bounds=None, source=hop.source, keys_of=files)
+        if view.reads_keys_by_parts:
+            parts = view.plan(None, parallelism).parts  # the rows of keys may lie outside the bounds
+            yield from (replace(by_keys, buckets=tuple(files), part=part) for part in parts)
+            continue
         for at in range(parallelism):
-            buckets = tuple(sorted(files))[at::parallelism]
-            yield TablePiece(
-                context=context,
-                point=point,
-                bucket_count=count,
-                view=plan.view,
-                bounds=None,
-                keys_of=files,
-                buckets=buckets,
-            )
+            yield replace(by_keys, buckets=tuple(sorted(files))[at::parallelism])
 
 
 def _census_pieces(reading: Reading, known: StoreCensus, plan: ReadPlan) -> Iterator[CensusPiece]:

@@ -183,6 +183,10 @@ class FileSource:
         """All files that count."""
         return tuple((data, None) for data in self.files)
 
+    def whole_since(self, seen: str) -> FilesPart:
+        """Return all files that count now and were not there when `seen` was."""
+        return tuple(one for one in self.whole if one[0] not in self._seen_files(seen))
+
     def is_certain(self, data: DataFile, seen: str, number: int) -> pl.Series:
         """Return for so many rows of a file whether they were there when `seen` was."""
         return pl.Series([data in self._seen_files(seen)]).new_from_index(0, number)

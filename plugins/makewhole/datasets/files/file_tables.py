@@ -4,8 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import polars as pl
-
 from makewhole.datasets.files.describe import SYSTEM, changed_since, describe_columns, existing
 from makewhole.datasets.files.file_source import FileSource
 from makewhole.datasets.files.open_dataset import FilesSession
@@ -15,6 +13,7 @@ from makewhole.datasets.files.reading import FilesReader, HeldListing, files_in_
 from makewhole.datasets.files.write.forecast import FilesForecaster
 from makewhole.datasets.files.write.write_chunk import FilesWriter
 from makewhole.datasets.never_there import DatasetTables
+from makewhole.datasets.wanted_keys import WantedKeys
 from makewhole.file_stores.open_store import FileConnection
 from makewhole.model.connection import FolderConnection, HdfsConnection
 from makewhole.model.errors import Problem, RefusedError
@@ -61,8 +60,8 @@ class FileTables(DatasetTables):
     def keys_in_doubt(self, shape: TableShape, keys: Sequence[str]) -> KeysInDoubt:
         """Return the files without a marker that hold one of the keys. None of the keys is held by them: what a file
         adds changes no row that is there."""
-        source, asked = FileSource(self.connection, shape.point), pl.Series("key", keys, dtype=pl.String).implode()
-        return KeysInDoubt(transactions=tuple(files_in_doubt(source, shape.point, asked)))
+        source, wanted = FileSource(self.connection, shape.point), WantedKeys.of_texts(shape.point, keys)
+        return KeysInDoubt(transactions=tuple(files_in_doubt(source, shape.point, wanted)))
 
     def rows_outside(self, shape: TableShape, keys: Sequence[str]) -> Mapping[str, Sequence[RowOutside]]:
         return {}

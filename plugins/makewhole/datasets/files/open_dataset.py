@@ -18,6 +18,7 @@ from makewhole.datasets.nested_values import row_images, row_texts
 from makewhole.datasets.never_there import OpenDataset
 from makewhole.datasets.row_frames import times_of_rows, versions_of_rows
 from makewhole.datasets.value_texts import compared_texts
+from makewhole.datasets.wanted_keys import WantedKeys
 from makewhole.model.connection import Connection
 from makewhole.model.errors import ActionRefusedError, RefusedError
 from makewhole.model.points import KeyType, TablePoint
@@ -75,7 +76,7 @@ def _found_rows(
     has_images: bool,
 ) -> Iterator[RowInParquet]:
     number = source.number
-    for data, rows in source.whole_rows(point, of_keys(all_types(schema), point, texts)):
+    for data, rows in source.whole_rows(point, of_keys(all_types(schema), point, WantedKeys.of_texts(point, texts))):
         keys, kept = among(rows.rows, point, texts, kinds)
         left = rows.only(kept)
         if not len(left.numbers):

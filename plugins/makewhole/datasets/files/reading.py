@@ -19,6 +19,7 @@ from makewhole.datasets.files.spans import inside, may_hold, of_keys
 from makewhole.datasets.nested_columns import all_types
 from makewhole.datasets.row_frames import frame_of_rows, is_in_slice, is_inside, is_of_topics, rows_ahead, times_of_rows
 from makewhole.datasets.row_keys import key_texts
+from makewhole.datasets.wanted_keys import WantedKeys
 from makewhole.model.connection import Connection
 from makewhole.model.points import TablePoint
 from makewhole.model.window import TimeSlice
@@ -49,23 +50,34 @@ class FilesReader:
                 certain = {seen: source.is_certain(data, seen, len(kept)) for seen in bounds.named_views}
                 kept = is_inside(times_of_rows(rows.rows, point), certain, bounds).to_numpy()
             yield from self._frames(data, rows.only(kept))
-        self.unreadable = [as_unreadable(data, is_spoilt=True) for data in sorted({one.data for one in spoilt})]
+        self.unreadable = _unreadable(spoilt)
 
-    def keys(self, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
-        """Read the rows of these keys."""
+    def keys(self, keys: Sequence[str], since: str | None = None) -> Iterator[pl.DataFrame]:
+        """Read the rows of these keys; with `since`, of files that were not there then."""
         source, point, spoilt = self._source, self._shape.point, list[SpoiltGroup]()
         columns = sorted(self._shape.column_names())
         schema = source.schema(columns)
         if schema is None:  # there was a file when the window was opened: an empty folder proves no absence
             existing(self._connection, self._shape)
             return
-        wanted, asked = of_keys(all_types(schema), point, keys), pl.Series("key", keys, dtype=pl.String).implode()
-        for data, rows in source.rows(source.whole, columns, wanted, spoilt):
-            found = key_texts(rows.rows, point).is_in(asked).fill_null(value=False)
-            yield from self._frames(data, rows.only(found.to_numpy()))
-        self.in_doubt = (*files_in_doubt(source, point, asked), *_groups_in_doubt(source, point, asked, spoilt))
+        wanted = WantedKeys.of_texts(point, keys)
+        part = source.whole if since is None else source.whole_since(since)
+        yield from self._among(part, wanted, spoilt)
+        self.in_doubt = (*files_in_doubt(source, point, wanted), *_groups_in_doubt(source, point, wanted, spoilt))
         if self._view is not None:
-            self.unreadable = [as_unreadable(data, is_spoilt=True) for data in sorted({one.data for one in spoilt})]
+            self.unreadable = _unreadable(spoilt)
+
+    def keys_in_part(self, keys: pl.DataFrame, part: FilesPart) -> Iterator[pl.DataFrame]:
+        """Read the rows of these keys in a part of a dataset."""
+        spoilt = list[SpoiltGroup]()
+        yield from self._among(part, WantedKeys(self._shape.point, keys), spoilt)
+        self.unreadable = _unreadable(spoilt)
+
+    def _among(self, part: FilesPart, wanted: WantedKeys, spoilt: list[SpoiltGroup]) -> Iterator[pl.DataFrame]:
+        source, columns = self._source, sorted(self._shape.column_names())
+        spans = of_keys(all_types(source.schema(columns) or pa.schema([])), self._shape.point, wanted)
+        for data, rows in source.rows(part, columns, spans, spoilt):
+            yield from self._frames(data, rows.only(wanted.among(rows.rows)))
 
     def _frames(self, data: DataFile, rows: ParquetRows) -> Iterator[pl.DataFrame]:
         own = is_of_topics(rows.rows, self._shape.point)
@@ -75,9 +87,14 @@ class FilesReader:
             yield frame_of_rows(rows.rows, places_of(data, rows), self._shape)
 
 
-def files_in_doubt(source: FileSource, point: TablePoint, keys: pl.Series) -> Iterator[TransactionInDoubt]:
+def _unreadable(spoilt: Sequence[SpoiltGroup]) -> list[UnreadableFile]:
+    """Return the files of what does not decode, each once."""
+    return [as_unreadable(data, is_spoilt=True) for data in sorted({one.data for one in spoilt})]
+
+
+def files_in_doubt(source: FileSource, point: TablePoint, keys: WantedKeys) -> Iterator[TransactionInDoubt]:
     """Yield the files that may hold one of the keys, and do not count yet or cannot be read, as transactions in doubt:
-    their rows are there once a marker commits them, or once they are restored. `keys`: one list."""
+    their rows are there once a marker commits them, or once they are restored."""
     for data in source.listing.uncommitted:
         try:
             held = frozenset(_keys_of_file(source, point, data, keys))
@@ -87,18 +104,18 @@ def files_in_doubt(source: FileSource, point: TablePoint, keys: pl.Series) -> It
             if held:
                 yield _in_doubt(data, point, keys=held)
     for data in source.listing.unreadable:
-        bounded = keys_within(data, point, keys[0])
-        if bounded is None or bounded or keys[0].is_empty():
+        bounded = keys_within(data, point, keys.texts)
+        if bounded is None or bounded or not len(keys):
             yield _in_doubt(data, point, keys=bounded, is_unreadable=True)
 
 
 def _groups_in_doubt(
-    source: FileSource, point: TablePoint, keys: pl.Series, spoilt: Sequence[SpoiltGroup]
+    source: FileSource, point: TablePoint, keys: WantedKeys, spoilt: Sequence[SpoiltGroup]
 ) -> Iterator[TransactionInDoubt]:
     """Yield the files of groups of rows that do not decode, with those of the keys that these may hold by what their
     file says of them. It depends on no other key that is asked for, so that a verdict does not, either."""
     types = all_types(source.schema() or pa.schema([]))
-    asked = {key: of_keys(types, point, [key]) for key in keys[0]} if spoilt else {}
+    asked = {key: of_keys(types, point, WantedKeys.of_texts(point, [key])) for key in keys.texts} if spoilt else {}
     for data in sorted({one.data for one in spoilt}):
         groups = [one.group for one in spoilt if one.data == data]
         with opened(source.store, data) as file:
@@ -107,10 +124,10 @@ def _groups_in_doubt(
         yield _in_doubt(data, point, keys=frozenset(held if named is None else named), is_unreadable=True)
 
 
-def _keys_of_file(source: FileSource, point: TablePoint, data: DataFile, keys: pl.Series) -> Iterator[str]:
+def _keys_of_file(source: FileSource, point: TablePoint, data: DataFile, keys: WantedKeys) -> Iterator[str]:
     for _, rows in source.rows_of(data, point.key):
         texts = key_texts(rows.rows, point)
-        yield from texts.filter(texts.is_in(keys).fill_null(value=False)).to_list()
+        yield from texts.filter(keys.among_texts(texts)).to_list()
 
 
 def _in_doubt(
@@ -170,6 +187,7 @@ class HeldListing:
     has_places = True
     has_time_index = True
     has_key_index = True
+    reads_keys_by_parts = True
 
     @property
     def seen(self) -> str:

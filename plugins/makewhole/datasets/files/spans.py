@@ -3,18 +3,18 @@
 Each may let more rows through than are wanted: what is read is held to the bounds and the keys themselves.
 """
 
-import json
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from makewhole.datasets.arrow_types import ColumnType
 from makewhole.datasets.row_keys import kinds_of_key
+from makewhole.datasets.wanted_keys import Positions, WantedKeys, bigints
 from makewhole.model.points import KeyType, TablePoint
 from makewhole.tables.shape import TimeBounds
 
@@ -22,7 +22,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _PER_MICROSECOND = {"us": (1, 1), "ms": (1_000, 1), "ns": (1, 1_000)}
 _LEAST = -(1 << 63)
-_MOST_BIGINT = (1 << 63) - 1
 
 EdgeValue = int | str
 
@@ -57,48 +56,42 @@ def _number(moment: datetime) -> int:
     return (moment - _EPOCH) // _MICROSECOND
 
 
-def of_keys(types: Mapping[str, ColumnType], point: TablePoint, keys: Sequence[str]) -> Wanted:
+def of_keys(types: Mapping[str, ColumnType], point: TablePoint, keys: WantedKeys) -> Wanted:
     """Return what holds for every row of the keys, by those parts whose values have one spelling."""
-    parts = [[key] for key in keys] if len(point.key) == 1 else [json.loads(key) for key in keys]
-    if not parts:
+    if not len(keys):
         return ()
-    kinds = kinds_of_key(point)
-    if point.dataset is not None and point.key == point.dataset.position:
-        return _of_positions(point, parts)
-    columns = zip(point.key, kinds, strict=True)
-    spans = [_of_part(types, name, kind, [part[at] for part in parts]) for at, (name, kind) in enumerate(columns)]
+    if keys.positions is not None:
+        return _of_positions(point, keys.positions)
+    columns = zip(point.key, kinds_of_key(point), keys.parts, strict=True)
+    spans = [_of_part(types, name, kind, texts) for name, kind, texts in columns]
     known = tuple(span for span in spans if span is not None)
     return (known,) if known else None
 
 
-def _of_positions(point: TablePoint, parts: Sequence[Sequence[str]]) -> Wanted:
+def _of_positions(point: TablePoint, positions: Positions) -> Wanted:
     """Return what holds for positions: the partitions, each with the offsets from its least to its greatest."""
-    by_partition: dict[int, list[int]] = defaultdict(list)
-    for partition, offset in parts:
-        if not (_is_bigint(partition) and _is_bigint(offset)):
-            return None
-        by_partition[int(partition)].append(int(offset))
     partition_column, offset_column = point.key
     return tuple(
         (
             Span(column=partition_column, least=partition, most=partition),
-            Span(column=offset_column, least=min(offsets), most=max(offsets)),
+            Span(column=offset_column, least=least, most=most),
         )
-        for partition, offsets in sorted(by_partition.items())
+        for partition, least, most in positions.edges()
     )
 
 
-def _of_part(types: Mapping[str, ColumnType], name: str, kind: KeyType, texts: Sequence[str]) -> Span | None:
-    if pa.types.is_integer(types[name]) and all(map(_is_bigint, texts)):
-        numbers = [int(text) for text in texts]
-        return Span(column=name, least=min(numbers), most=max(numbers))
-    if pa.types.is_string(types[name]) and kind is KeyType.STRING:
-        return Span(column=name, least=min(texts), most=max(texts))
-    return None
+def _of_part(types: Mapping[str, ColumnType], name: str, kind: KeyType, texts: pl.Series) -> Span | None:
+    values = None
+    if pa.types.is_integer(types[name]):
+        values = bigints(texts)
+    elif pa.types.is_string(types[name]) and kind is KeyType.STRING:
+        values = texts
+    return None if values is None else Span(column=name, least=_edge(values.min()), most=_edge(values.max()))
 
 
-def _is_bigint(text: str) -> bool:
-    return text.removeprefix("-").isdecimal() and text.isascii() and abs(int(text)) <= _MOST_BIGINT
+def _edge(value: Any) -> EdgeValue:
+    assert isinstance(value, int | str)
+    return value
 
 
 def may_hold(file: pq.ParquetFile, group: int, wanted: Wanted) -> bool:

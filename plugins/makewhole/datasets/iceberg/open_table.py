@@ -16,6 +16,7 @@ from makewhole.datasets.iceberg.reading import Snapshotted
 from makewhole.datasets.key_rows import KeyRow, among, in_order, key_rows, latest_first, rows_by_key
 from makewhole.datasets.nested_columns import all_types
 from makewhole.datasets.never_there import OpenDataset
+from makewhole.datasets.wanted_keys import WantedKeys
 from makewhole.model.connection import IcebergConnection
 from makewhole.model.errors import ActionRefusedError, RefusedError
 from makewhole.model.points import KeyType, TablePoint
@@ -64,7 +65,8 @@ def _found_rows(
     compare: Mapping[str, str],
 ) -> Iterator[tuple[str, KeyRow]]:
     """Yield rows with the text of their key by these types."""
-    where = of_keys(source.schema, replace(point, key_layout=tuple(kinds)), texts)
+    by_kinds = replace(point, key_layout=tuple(kinds))
+    where = of_keys(source.schema, by_kinds, WantedKeys.of_texts(by_kinds, texts))
     columns = [field.name for field in source.schema.columns]
     number = table_number(source.table)
     for listed, rows in source.rows(source.files(where), columns, where):

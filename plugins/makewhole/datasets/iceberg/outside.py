@@ -18,6 +18,7 @@ from makewhole.datasets.iceberg.read_file import FileRows
 from makewhole.datasets.iceberg.reading import Snapshotted
 from makewhole.datasets.row_frames import is_of_topics
 from makewhole.datasets.row_keys import key_texts
+from makewhole.datasets.wanted_keys import WantedKeys
 from makewhole.model.errors import MakewholeError, RefusedError
 from makewhole.model.points import TablePoint
 from makewhole.tables.rows import OutsideReason, RowOutside
@@ -86,23 +87,25 @@ def found_outside(
         return
     with translated(source.name):
         outside = files_outside(source.table)
-    where = of_keys(source.schema, point, keys)
+    wanted = WantedKeys.of_texts(point, keys)
+    where = of_keys(source.schema, point, wanted)
     may_have = _InclusiveMetricsEvaluator(source.schema, where, include_empty_files=True)
     for one in outside:
         if one.reason not in reasons:
             continue
         if one.file.spec_id == NO_SPEC or may_have.eval(one.file):
-            yield from _rows_in(source, point, keys, columns, one, _listed(one))
+            yield from _rows_in(source, wanted, columns, one, _listed(one), where)
 
 
 def _deleted(
     source: Snapshotted, point: TablePoint, keys: Sequence[str], columns: Sequence[str]
 ) -> Iterator[FoundOutside]:
-    where = of_keys(source.schema, point, keys)
+    wanted = WantedKeys.of_texts(point, keys)
+    where = of_keys(source.schema, point, wanted)
     for listed in source.files(where) if keys else ():
         if listed.deletes:
             of = FileOutside(file=listed.file, reason=OutsideReason.DELETED)
-            yield from _rows_in(source, point, keys, columns, of, replace(listed, deletes=()), where)
+            yield from _rows_in(source, wanted, columns, of, replace(listed, deletes=()), where)
 
 
 def _listed(one: FileOutside) -> ListedFile:
@@ -113,28 +116,25 @@ def _listed(one: FileOutside) -> ListedFile:
 
 def _rows_in(
     source: Snapshotted,
-    point: TablePoint,
-    keys: Sequence[str],
+    wanted: WantedKeys,
     columns: Sequence[str],
     of: FileOutside,
     listed: ListedFile,
-    where: BooleanExpression | None = None,
+    where: BooleanExpression,
 ) -> Iterator[FoundOutside]:
     """Yield rows of keys in a file; of one that cannot be read none."""
-    wanted = pl.Series("key", keys, dtype=pl.String).implode()
     # A file that no writer of the table made may have no columns that the table knows.
     with suppress(MakewholeError, ValueError), translated(source.name, listed.file.file_path):
         records = of.file.record_count if of.reason is not OutsideReason.UNLISTED else _records(source, of)
         if records is None:
             return
-        asked = where or of_keys(source.schema, point, keys)
-        for _, rows in source.rows([listed], columns, asked):
-            texts, own = key_texts(rows.rows, point), is_of_topics(rows.rows, point)
-            kept = texts.is_in(wanted).fill_null(value=False)
-            kept = kept if own is None else kept & own
+        for _, rows in source.rows([listed], columns, where):
+            kept, own = wanted.among(rows.rows), is_of_topics(rows.rows, wanted.point)
+            kept = kept if own is None else kept & own.to_numpy()
             if kept.any():
-                these = rows.only(kept.to_numpy())
-                yield FoundOutside(of=of, listed=listed, records=records, keys=texts.filter(kept), rows=these)
+                these = rows.only(kept)
+                texts = key_texts(these.rows, wanted.point)
+                yield FoundOutside(of=of, listed=listed, records=records, keys=texts, rows=these)
 
 
 def _records(source: Snapshotted, of: FileOutside) -> int | None:

@@ -22,7 +22,7 @@ from makewhole.datasets.iceberg.predicates import inside, of_keys
 from makewhole.datasets.iceberg.read_file import FileReader, FileRows, SpoiltRows
 from makewhole.datasets.nested_columns import top_column
 from makewhole.datasets.row_frames import frame_of_rows, is_in_slice, is_inside, is_of_topics, rows_ahead, times_of_rows
-from makewhole.datasets.row_keys import key_texts
+from makewhole.datasets.wanted_keys import WantedKeys
 from makewhole.model.connection import IcebergConnection
 from makewhole.model.errors import MakewholeError, RefusedError
 from makewhole.model.points import TablePoint
@@ -59,6 +59,22 @@ class Snapshotted:
         """Return the same, those that cannot be read among them."""
         with translated(self.name):
             return listed_files(self.table, self.snapshot, self.name, where)
+
+    def files_since(self, seen: str, where: BooleanExpression) -> list[ListedFile]:
+        """Return the data files that may have rows for which `where` holds and that were not there when `seen` was, or
+        with other deletes; all of them, where that is not known."""
+        before = SnapshotView.known(seen)
+        if before is None or (before.uuid, before.schema) != (self.view.uuid, self.view.schema):
+            return self.files(where)
+        old = None if before.snapshot is None else self.table.snapshot_by_id(before.snapshot)
+        if old is None:
+            return self.files(where)
+        if before.snapshot == self.view.snapshot and not before.without:
+            return []
+        with translated(self.name):
+            listed = listed_files(self.table, old, self.name, where)
+        known = {_identity(one) for one in listed if one.file.file_path not in before.without}
+        return [one for one in self.files(where) if _identity(one) not in known]
 
     def leave_out(self, paths: Iterable[str]) -> None:
         """Take data files for such as cannot be read, from now on."""
@@ -123,6 +139,11 @@ class Snapshotted:
         return frozenset(one for one in known if one[0] not in before.without)
 
 
+def _identity(listed: ListedFile) -> tuple[str, int, int, tuple[str, ...]]:
+    """Return what has to be the same for a data file to have the same rows."""
+    return listed.file.file_path, listed.sequence, listed.listing, tuple(one.file_path for one in listed.deletes)
+
+
 class IcebergReader:
     """A reader of rows as frames (`TableReader`)."""
 
@@ -155,17 +176,35 @@ class IcebergReader:
             yield from self._frames(source, listed, rows.only(kept))
         self.unreadable = _unreadable(source, spoilt)
 
-    def keys(self, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
-        """Read the rows of these keys."""
+    def keys(self, keys: Sequence[str], since: str | None = None) -> Iterator[pl.DataFrame]:
+        """Read the rows of these keys; with `since`, of files that came after that view, or with other deletes."""
+        if not keys:
+            return
         source, spoilt = self._source, list[SpoiltRows]()
-        where = of_keys(source.schema, self._shape.point, keys)
-        wanted = pl.Series("key", keys, dtype=pl.String).implode()
-        for listed, rows in source.rows(source.files(where), sorted(self._shape.column_names()), where, spoilt):
-            found = key_texts(rows.rows, self._shape.point).is_in(wanted).fill_null(value=False)
-            yield from self._frames(source, listed, rows.only(found.to_numpy()))
+        wanted = WantedKeys.of_texts(self._shape.point, keys)
+        where = of_keys(source.schema, self._shape.point, wanted)
+        files = source.files(where) if since is None else source.files_since(since, where)
+        yield from self._among(files, wanted, where, spoilt)
         self.in_doubt = tuple(_in_doubt(source, self._shape.point, keys, spoilt))
         if self._view is not None:
             self.unreadable = _unreadable(source, spoilt)
+
+    def keys_in_part(self, keys: pl.DataFrame, part: FilesOfPart) -> Iterator[pl.DataFrame]:
+        """Read the rows of these keys in a part of the table."""
+        source, spoilt = self._source, list[SpoiltRows]()
+        wanted = WantedKeys(self._shape.point, keys)
+        where = of_keys(source.schema, self._shape.point, wanted)
+        may_hold = {(listed.file.file_path, listed.listing) for listed in source.files(where)}
+        files = [listed for listed in part if (listed.file.file_path, listed.listing) in may_hold]
+        yield from self._among(files, wanted, where, spoilt)
+        self.unreadable = _unreadable(source, spoilt)
+
+    def _among(
+        self, files: Sequence[ListedFile], wanted: WantedKeys, where: BooleanExpression, spoilt: list[SpoiltRows]
+    ) -> Iterator[pl.DataFrame]:
+        columns = sorted(self._shape.column_names())
+        for listed, rows in self._source.rows(files, columns, where, spoilt):
+            yield from self._frames(self._source, listed, rows.only(wanted.among(rows.rows)))
 
     def _frames(self, source: Snapshotted, listed: ListedFile, rows: FileRows) -> Iterator[pl.DataFrame]:
         own = is_of_topics(rows.rows, self._shape.point)
@@ -195,7 +234,7 @@ def _in_doubt(
         held = None
         if None not in groups:
             with translated(source.name, path):
-                asked = ((key, of_keys(source.schema, point, [key])) for key in keys)
+                asked = ((key, of_keys(source.schema, point, WantedKeys.of_texts(point, [key]))) for key in keys)
                 held = frozenset(
                     key for key, where in asked if groups & {*source.files_read.groups_with(listed, where)}
                 )
@@ -221,6 +260,7 @@ class HeldSnapshot:
     has_places = True
     has_time_index = True
     has_key_index = True
+    reads_keys_by_parts = True
 
     @property
     def seen(self) -> str:

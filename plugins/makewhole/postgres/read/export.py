@@ -67,6 +67,10 @@ class HeldView:
     def has_key_index(self) -> bool:
         return has_key_index(self.session, self.shape)
 
+    @property
+    def reads_keys_by_parts(self) -> bool:
+        return False
+
     def count_rows(self, slices: Sequence[TimeSlice]) -> dict[int, int]:
         return count_rows(self.session, self.shape.point, slices)
 
@@ -139,7 +143,7 @@ class ExportReader:
             rows = self._rows(session, part_condition(self._shape, bounds, part))
             self.counted += yield from copy_binary_rows(session, self._shape, types, rows)
 
-    def keys(self, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
+    def keys(self, keys: Sequence[str], since: str | None = None) -> Iterator[pl.DataFrame]:  # noqa: ARG002 - an index leads to the rows
         """Read every row with one of these business keys, whatever its time.
 
         Raises:
@@ -158,6 +162,9 @@ class ExportReader:
             for condition in key_conditions(self._shape, types, keys):
                 self.counted += yield from copy_rows(session, self._shape, types, self._rows(session, condition))
             self.in_doubt = together(before, writers_in_doubt(session, regclass_text(self._shape.point)))
+
+    def keys_in_part(self, keys: pl.DataFrame, part: ExportPart) -> Iterator[pl.DataFrame]:  # noqa: ARG002
+        raise AssertionError("the view does not read keys by parts")
 
     def _rows(self, session: PgConnection, condition: sql.Composable) -> sql.Composable:
         point = self._shape.point

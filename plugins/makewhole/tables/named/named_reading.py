@@ -47,8 +47,11 @@ class NamedReader:
     def part(self, bounds: TimeBounds | None, part: Any) -> Iterator[pl.DataFrame]:
         return (named_frame(self.shape, frame) for frame in self.reader.part(bounds, part))
 
-    def keys(self, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
-        return (named_frame(self.shape, frame) for frame in self.reader.keys(keys))
+    def keys(self, keys: Sequence[str], since: str | None = None) -> Iterator[pl.DataFrame]:
+        return (named_frame(self.shape, frame) for frame in self.reader.keys(keys, since))
+
+    def keys_in_part(self, keys: pl.DataFrame, part: Any) -> Iterator[pl.DataFrame]:
+        return (named_frame(self.shape, frame) for frame in self.reader.keys_in_part(keys, part))
 
 
 @dataclass(frozen=True, kw_only=True)

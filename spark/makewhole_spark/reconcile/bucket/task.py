@@ -116,6 +116,8 @@ class OtherSource:
 class AbsenceLimits:
     """Hold up to where, and since when, an absence says something.
 
+    `target_seen`: what the view of a target saw under which the rows of all keys of the source's slice were read,
+    whatever their time: one without a row in the target's slice had none then.
     `settled_offsets` and `settled_snapshot` of the source were there a settle time ago; `group_committed`: the offsets
     that what loads the target reads next; `sink`: what Iceberg's sink says of itself, for findings; `copier`: between
     topics, what its group committed so far, and how.
@@ -123,6 +125,7 @@ class AbsenceLimits:
     handed keys over.
     """
 
+    target_seen: str | None = None
     settled_offsets: Mapping[int, int] | None = None
     settled_snapshot: str | None = None
     group_committed: Mapping[int, int] | None = None

@@ -9,11 +9,11 @@ from makewhole.compute.buckets import files_of_bucket, is_hash_in_bucket
 from makewhole.journal import observations
 from makewhole.journal.retention.erasures import erasures
 from makewhole.model.hops import Hop, Semantics
-from makewhole.model.points import has_log
+from makewhole.model.points import can_look_up, has_log
 from makewhole.model.retention import Erasure
 from makewhole.model.window import Window
 from makewhole_spark.reconcile.bucket.other_windows import HandedOverFiles, LogOfErasures, OtherConfiguration
-from makewhole_spark.reconcile.bucket.task import AbsenceLimits, BucketTask, KnownElsewhere, OtherSource
+from makewhole_spark.reconcile.bucket.task import AbsenceLimits, BucketTask, KnownElsewhere, OtherSource, has_slices
 from makewhole_spark.reconcile.gather.baseline import hop_baseline
 from makewhole_spark.reconcile.gather.certified_windows import ResultsByBucket, certified_results
 from makewhole_spark.reconcile.gather.changed_file import ChangesOfHop
@@ -29,6 +29,9 @@ from makewhole_spark.reconcile.gather.neighbouring_windows import (
 )
 from makewhole_spark.reconcile.gather.point_facts import PointFacts
 from makewhole_spark.reconcile.gather.topics_beside import TopicsBeside
+
+_MOST_SEEN = 1 << 20
+"""Bytes of what a view saw: a dataset of files takes ten for each file."""
 
 
 def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
@@ -114,6 +117,7 @@ def _limits(neighbours: NeighbouringWindows, hop: Hop, handing: Sequence[Window]
     settled, committed = _settled(neighbours, hop), neighbours.group_committed(hop)
     offsets = neighbours.reader_offsets(hop)
     return AbsenceLimits(
+        target_seen=_target_seen(neighbours, hop),
         settled_offsets=settled["offsets"],
         settled_snapshot=settled["snapshot"],
         group_committed=None
@@ -124,6 +128,16 @@ def _limits(neighbours: NeighbouringWindows, hop: Hop, handing: Sequence[Window]
         seen_ranges=_seen_ranges(neighbours, hop, handing),
         baseline=hop_baseline(neighbours, hop),
     )
+
+
+def _target_seen(neighbours: NeighbouringWindows, hop: Hop) -> str | None:
+    """Return what the view saw under which a target was read by the keys of the source; None: it was not, or that is
+    more than each task should carry."""
+    pipeline = neighbours.context.pipeline
+    if not can_look_up(pipeline.points[hop.target]) or has_slices(pipeline, hop):
+        return None
+    seen: str | None = neighbours.manifests[hop.target].get("pg_snapshot")
+    return None if seen is None or len(seen) > _MOST_SEEN else seen
 
 
 def _buckets(

@@ -40,7 +40,7 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
     first = first_pass(task)
     gathered = gather_copies(task, first)
     at_first = run_kernel(task, gathered.known)
-    looked_up = look_up_again(task, gathered, at_first, first.known_besides)
+    looked_up = look_up_again(task, gathered, at_first, first)
     sources = SourcesTogether.of(task, looked_up.known, at_first)
     with_others = sources.with_later_versions(looked_up.known)
     judged = at_first if with_others.is_same_as(gathered.known) else run_kernel(task, with_others)

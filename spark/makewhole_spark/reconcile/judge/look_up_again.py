@@ -18,9 +18,11 @@ from makewhole.compute.frames import ELSEWHERE, HASH, NAMED_KEYS
 from makewhole.compute.judge.judge_copies import BucketInput, committed_copies
 from makewhole.model.points import TablePoint, can_look_up
 from makewhole.model.verdict import Verdict
+from makewhole.tables.in_doubt import together
 from makewhole_spark.reconcile.bucket.task import BucketTask
 from makewhole_spark.reconcile.bucket.window_files import WindowFiles
 from makewhole_spark.reconcile.judge.copies_outside import ledger_copies_outside
+from makewhole_spark.reconcile.judge.first_pass import FirstPass
 from makewhole_spark.reconcile.judge.gather_copies import Gathered
 from makewhole_spark.reconcile.judge.in_doubt import KeysHeld, keys_held, unexpected_held, with_keys_held
 from makewhole_spark.reconcile.judge.index import overtaken_keys
@@ -36,15 +38,14 @@ from makewhole_spark.reconcile.judge.read_copies import (
 from makewhole_spark.reconcile.judge.verdicts import has_left, has_verdict
 
 
-def look_up_again(task: BucketTask, gathered: Gathered, judged: pl.DataFrame, known_besides: pl.DataFrame) -> Gathered:
-    """Return what is known after the look-ups, by the kernel's first verdicts (`JUDGED`). `known_besides` (hashes):
-    keys of which more is known than the window's slices say."""
+def look_up_again(task: BucketTask, gathered: Gathered, judged: pl.DataFrame, first: FirstPass) -> Gathered:
+    """Return what is known after the look-ups, by the kernel's first verdicts (`JUDGED`)."""
     source, target = (task.context.pipeline.points[name] for name in (task.hop.source, task.hop.target))
     known, rows, held, at_source = gathered.known, None, KeysHeld(), KeysHeld()
     seem_missing = judged.filter(_seems_missing(is_upsert=task.is_upsert))
     if can_look_up(target):
-        wanted = _to_ask_target(task, known, judged, known_besides)
-        known, rows, seen = _with_target_rows(task, target, known, judged, wanted)
+        wanted = _to_ask_target(task, known, judged, first.known_besides)
+        known, rows, seen = _with_target_rows(task, target, known, judged, wanted, first)
         held = keys_held(task, target, known.target, judged, seen)
     if can_look_up(source):
         of_both = _with_followed(task.followed, known, judged)
@@ -102,7 +103,12 @@ def _keys_to_follow(task: BucketTask, judged: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_target_rows(
-    task: BucketTask, target: TablePoint, known: BucketInput, judged: pl.DataFrame, wanted: pl.DataFrame
+    task: BucketTask,
+    target: TablePoint,
+    known: BucketInput,
+    judged: pl.DataFrame,
+    wanted: pl.DataFrame,
+    first: FirstPass,
 ) -> tuple[BucketInput, pl.DataFrame, SeenInDoubt]:
     """Read the target's rows of wanted keys, and of those that the source does not have in this window; and the
     transactions that were in doubt meanwhile (None: nothing was read).
@@ -120,7 +126,7 @@ def _with_target_rows(
         known = replace(known, target=slice_frame(task.context, target.name, (path,)))
         return known, known.target, seen
     if path is None:
-        rows, seen = look_up_beside_doubt(task.context, target, keys)
+        rows, seen = _look_up_target(task, target, keys, first)
     else:
         # Under upsert: the log was read after these rows, and rows of now may have versions behind its end.
         rows = slice_frame(task.context, target.name, (path,)).join(keys, on=HASH, how="semi")
@@ -128,6 +134,24 @@ def _with_target_rows(
     # These rows replace the known ones: an updated row has another place and is still one row.
     others = known.target.join(keys, on=HASH, how="anti")
     return replace(known, target=pl.concat([others, rows], how="diagonal_relaxed")), rows, seen
+
+
+def _look_up_target(
+    task: BucketTask, target: TablePoint, keys: pl.DataFrame, first: FirstPass
+) -> tuple[pl.DataFrame, SeenInDoubt]:
+    """Return the target's rows of keys as they are now, and the transactions that were in doubt meanwhile. Of keys that
+    the view of its snapshot had no row of, only what came later is read."""
+    if task.limits.target_seen is None:
+        return look_up_beside_doubt(task.context, target, keys)
+    is_absent = keys.join(first.narrow, on=HASH, how="semi").join(first.target, on=HASH, how="anti")
+    others = keys.join(is_absent, on=HASH, how="anti")
+    if is_absent.is_empty():
+        return look_up_beside_doubt(task.context, target, others)
+    rows, seen = look_up_beside_doubt(task.context, target, is_absent, task.limits.target_seen)
+    if others.is_empty():
+        return rows, seen
+    more, also = look_up_beside_doubt(task.context, target, others)
+    return pl.concat([rows, more], how="diagonal_relaxed"), together(seen or (), also or ())
 
 
 def _only_repeated(rows: pl.DataFrame, judged: pl.DataFrame, asked_anyway: pl.DataFrame) -> pl.DataFrame:

@@ -31,13 +31,14 @@ def look_up(context: WindowContext, point: TablePoint, keys: pl.DataFrame) -> pl
 
 
 def look_up_beside_doubt(
-    context: WindowContext, point: TablePoint, keys: pl.DataFrame
+    context: WindowContext, point: TablePoint, keys: pl.DataFrame, since: str | None = None
 ) -> tuple[pl.DataFrame, SeenInDoubt]:
-    """Return the same, and the transactions that were in doubt on the table meanwhile."""
+    """Return the same, and the transactions that were in doubt on the table meanwhile. `since`: what a view saw that
+    had no row of any of the keys."""
     reader = context.tables(point).reader(context.table_shape(point))
     frames = [
         table_frame(frame, dict(columns_asked_at(context.pipeline, point.name)))[0]
-        for frame in reader.keys(keys["key"].to_list())
+        for frame in reader.keys(keys["key"].to_list(), since)
     ]
     rows = pl.concat(frames) if frames else slice_frame(context, point.name)
     return rows, tuple(reader.in_doubt) if len(keys) else None
