@@ -1,5 +1,8 @@
 """Test that the rows of many keys are found among others: by positions, and by texts."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -36,9 +39,7 @@ OFFSETS = st.one_of(st.integers(0, 12), st.integers(10**12, 10**12 + 12))
 PLACES = st.tuples(PARTITIONS, OFFSETS)
 
 
-def rows(
-    places: list[tuple[int | None, int | None]], kinds: tuple[pa.DataType, ...] = (pa.int32(), pa.int64())
-) -> pa.Table:
+def rows(places: Sequence[tuple[Any, Any]], kinds: Sequence[Any] = (pa.int32(), pa.int64())) -> pa.Table:
     """Return rows at positions."""
     columns = list(zip(*places, strict=True)) or [(), ()]
     return pa.table({name: pa.array(column, kind) for name, column, kind in zip("po", columns, kinds, strict=True)})
