@@ -123,3 +123,20 @@ def test_rows_that_come_late_are_found_by_the_next_window(shop: FilesShop) -> No
         "O5": ("duplicate", "written_before_committed"),
         "O91": ("unexpected", "not_in_source"),
     }
+
+
+def test_rows_that_come_between_reading_and_judging_are_not_missing(shop: FilesShop) -> None:
+    """Without a time a dataset is read by the keys of its topic: O9 comes in a new file, O10 in one written again."""
+    shop.describe_files(has_time=False)
+    shop.send(MADE)
+    shop.load("a.parquet", MADE[:8])
+    shop.load("b.parquet", [MADE[8]])
+    context = shop.open()
+    shop.snapshot(context)
+    shop.load("b.parquet", [MADE[8], MADE[10]])
+    shop.load("c.parquet", [MADE[9]])
+
+    shop.reconcile(context)
+
+    assert shop.found(context, STORE_HOP) == {"O11": ("missing", "lost_after_topic")}
+    assert shop.counts(context, STORE_HOP).matched == 11
