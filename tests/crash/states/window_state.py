@@ -85,12 +85,17 @@ def read(world: CrashWorld, case: Case) -> WindowDurable:
         transaction="none",
         held_back=0,
         written=(),
-        files=tuple(sorted(_files(found, set(found) if case.phase in _LISTING else named))),
+        files=tuple(sorted(_files(found, _listed(found) if case.phase in _LISTING else named))),
         lakes=None,
         names=[],
         named=frozenset(named),
         found=frozenset(found),
     )
+
+
+def _listed(found: Mapping[str, Path]) -> set[str]:
+    """Return the files that housekeeping should leave: the mark of an attempt that died just now is too young to go."""
+    return {path for path in found if not path.endswith(".unfinished")}
 
 
 def _plain(table: str, row: Mapping[str, Any]) -> dict[str, Any]:
