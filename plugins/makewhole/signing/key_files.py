@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from makewhole.model.errors import ConfigurationError, Problem, RefusedError
-from makewhole.private_files import make_private_folder
+from makewhole.private_files import FILE_MODE, make_private_folder
 from makewhole.signing.keys import KeyRing, SigningKey, public_keys_from
 
 PRIVATE_FILE, PUBLIC_FILE = "private.pem", "public.pem"
@@ -30,7 +30,7 @@ def make_key_files(folder: Path) -> SigningKey:
     make_private_folder(folder)
     key, private = SigningKey.new(), folder / PRIVATE_FILE
     try:
-        descriptor = os.open(private, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor = os.open(private, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
     except FileExistsError as error:
         raise RefusedError(
             f"{private} is a key already, and certificates may be signed with it; it was left as it is. To replace "

@@ -13,6 +13,7 @@ import httpx
 import psycopg2
 
 from makewhole.model.errors import PermanentError, TransientError
+from makewhole.private_files import FOLDER_MODE
 from makewhole.stack.environment import AIRFLOW_DATABASE, airflow_url, environment, passwords_file
 from makewhole.stack.ports import becomes_free, holder
 from makewhole.stack.postgres_server import postgres
@@ -61,7 +62,7 @@ class AirflowServer:
         """
         settings = load_or_create(self.home)
         write_private(passwords_file(self.home), settings.passwords)
-        (self.directory / "run").mkdir(mode=0o700, exist_ok=True)
+        (self.directory / "run").mkdir(mode=FOLDER_MODE, exist_ok=True)
         for component, port in {
             "api-server": settings.api_port,
             "scheduler": settings.worker_log_port,

@@ -24,6 +24,7 @@ from psycopg2.extensions import make_dsn, parse_dsn
 
 from makewhole.config.extras import Extra
 from makewhole.model.errors import PermanentError, TransientError
+from makewhole.private_files import FILE_MODE, FOLDER_MODE
 from makewhole.stack.ports import LOOPBACK, becomes_free, free_ports, holder
 from makewhole.stack.process import ServerProcess
 
@@ -196,7 +197,7 @@ class PostgresServer:
 
     def _write_access(self) -> None:
         unfinished = self._access_file.with_suffix(".tmp")
-        unfinished.touch(mode=0o600)
+        unfinished.touch(mode=FILE_MODE)
         unfinished.write_text(json.dumps({"port": self.port, "password": self._password}))
         unfinished.replace(self._access_file)
 
@@ -206,7 +207,7 @@ class PostgresServer:
             return
         unfinished = self.directory / "data.unfinished"
         shutil.rmtree(unfinished, ignore_errors=True)
-        unfinished.mkdir(mode=0o700)
+        unfinished.mkdir(mode=FOLDER_MODE)
         with tempfile.NamedTemporaryFile("w", dir=self.directory, prefix="password-") as password:
             password.write(self._password)
             password.flush()

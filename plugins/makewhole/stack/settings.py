@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from makewhole.model.errors import CorruptionError
+from makewhole.private_files import FILE_MODE
 from makewhole.stack.ports import free_ports
 
 USERS = {"admin": "admin", "oncall": "op", "viewer": "viewer"}  # name: role in Airflow's simple authentication
@@ -82,7 +83,7 @@ def write_private(path: Path, content: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(".unfinished")
     unfinished.unlink(missing_ok=True)
-    unfinished.touch(mode=0o600)
+    unfinished.touch(mode=FILE_MODE)
     with unfinished.open("w", encoding="utf-8") as file:
         json.dump(content, file, indent=1)
         file.flush()
