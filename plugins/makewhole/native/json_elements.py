@@ -233,10 +233,10 @@ def _number_of(content: UInt8s, at: int, end: int, text: UInt8s, edges: Int64s) 
 
 @inlined
 def _is_name(content: UInt8s, at: int, end: int, text: UInt8s, edges: Int64s, number: int) -> bool:
-    first, is_same = int(edges[number]), end - at == edges[number + 1] - edges[number]
+    first, is_same = int(edges[number]), bool(end - at == edges[number + 1] - edges[number])
     index = 0
     while is_same and index < end - at:
-        is_same = content[at + index] == text[first + index]
+        is_same = bool(content[at + index] == text[first + index])
         index += 1
     return is_same
 

@@ -64,7 +64,7 @@ def test_texts_are_read_one_by_one_or_together_the_same() -> None:
     assert together.to_list() == [*map(version_number, texts), None]
 
 
-@pytest.mark.parametrize("text", ["1e1000000", "-1e999999999999999999", "1e-999999999", "1" * 100])
+@pytest.mark.parametrize("text", ["1e1000000", "-1e999999999999999999", "1e-999999999"])
 def test_a_number_without_measure_is_no_version(text: str) -> None:
     assert version_number(text) == version_number(Decimal(text)) == UNREADABLE
 
