@@ -213,7 +213,7 @@ def is_unreadable(name: str = "version") -> pl.Expr:
 
 
 def _number(number: Decimal) -> Decimal:
-    if not number.is_finite() or abs(number) >= _MOST:
+    if not number.is_finite() or number.copy_abs() >= _MOST:
         return UNREADABLE
     rounded = number.quantize(_STEP, context=_EXACT)
     return rounded if rounded == number else UNREADABLE

@@ -1,12 +1,14 @@
 """Call every compiled function once, so that none has to be compiled in the middle of a window."""
 
 import numpy as np
+import pyarrow as pa
 from google.protobuf.empty_pb2 import Empty
 
 from makewhole.compute.decode.avro.program import compile_schema
 from makewhole.compute.decode.avro.schema import AvroType
 from makewhole.compute.decode.protobuf.tables import compile_type
 from makewhole.compute.decode.record_values import ValueShape, decode_values
+from makewhole.compute.decode.shapes.json_elements import divide_json
 from makewhole.compute.frames import KEYS, empty
 from makewhole.compute.indexed_keys.filters import build_filter, maybe_in
 from makewhole.compute.judge.clean_keys import find_clean_keys
@@ -16,11 +18,13 @@ from makewhole.kafka.log.records import BatchToDecode, decode
 from makewhole.native import avro_scan, protobuf_scan
 from makewhole.native.byte_strings import Blobs, Content
 from makewhole.native.digest_lines import sum_of_matched_lines
+from makewhole.native.moments import read_moments
 from makewhole.native.plain_decimals import fraction_sizes
 from makewhole.postgres.read.copy_binary import render
 from makewhole.postgres.read.copy_binary.walk import RowWalk
 
 _VALUE = b'{"id":"a long enough key"}'
+_DIVIDED = pa.array([b'{"lines":[1]}'])
 _HEADERS = b"\x02" + b"\x02n" + b"\x02h"
 _RECORD_TYPE = AvroType(kind="record")
 _BODY = bytes([0, 0, 0, 1, 2 * len(_VALUE)]) + _VALUE + _HEADERS
@@ -29,18 +33,21 @@ _COPY = b"PGCOPY\n\xff\r\n\x00" + bytes(8) + b"\x00\x01" + b"\x00\x00\x00\x02" +
 
 
 def compile_all() -> None:
-    """Read one record, copied and as a view, and decode its value; scan an empty value of each binary format; look one
-    key up in a filter, make its digest; pair keys, and versions; read one row."""
+    """Read one record, copied and as a view, and decode its value; divide one; scan an empty value of each binary
+    format; look one key up in a filter, make its digest; pair keys, and versions; read one row."""
     batch = Batch(0, 0, 2, 0, 0, 0, 0, 0, -1, -1, -1, 1, 0, len(_RECORD))
     for has_views in (False, True):
         [part] = decode(0, [BatchToDecode(batch, _RECORD, 0, 1, False)], has_views=has_views)
         decode_values(part.columns, ValueShape(key=("$.id",), compare={}))
+    for values in (_DIVIDED, _DIVIDED.cast(pa.binary_view())):
+        divide_json(values, ("lines",), ("lines",))
     none = np.zeros(1, dtype=np.int32)
     avro_scan.scan(avro_scan.Bodies(Content(_COPY).bytes, none, none), compile_schema(_RECORD_TYPE, ()).steps, 0)
     empty_message = protobuf_scan.Messages(Content(_COPY).bytes, none, none)
     protobuf_scan.scan(empty_message, compile_type(Empty.DESCRIPTOR, ()).types, 0)
     number = RowWalk(1).rows(_COPY).fields(0)
     fraction_sizes(Content(_COPY).bytes, none, none)
+    read_moments(Content(_COPY).bytes, none, none, 6)
     Blobs(starts=none, lengths=none).are_ascii(Content(_COPY))
     render.render(render.Rule(render.INTEGER), number)
     render.read_numbers(render.NUMBER, number)

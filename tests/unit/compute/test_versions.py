@@ -64,6 +64,11 @@ def test_texts_are_read_one_by_one_or_together_the_same() -> None:
     assert together.to_list() == [*map(version_number, texts), None]
 
 
+@pytest.mark.parametrize("text", ["1e1000000", "-1e999999999999999999", "1e-999999999"])
+def test_a_number_without_measure_is_no_version(text: str) -> None:
+    assert version_number(text) == version_number(Decimal(text)) == UNREADABLE
+
+
 @pytest.mark.parametrize("text", ["294276-12-31T00:00:00Z", "294276-12-31", "294247-01-10 04:00:54.775808+00"])
 def test_a_moment_beyond_64_bits_is_no_version_on_either_side(text: str) -> None:
     assert version_number(text) == UNREADABLE

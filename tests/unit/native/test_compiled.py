@@ -13,10 +13,13 @@ from makewhole.kafka.log import record_walk
 from makewhole.native import (
     byte_strings,
     digest_lines,
+    element_texts,
     equal_pairs,
     fingerprints,
+    json_elements,
     json_scan,
     latest_versions,
+    moments,
     sort_hashes,
 )
 from makewhole.native.compiled import Compiled
@@ -26,8 +29,8 @@ from makewhole.stack.compile_ahead import compile_all
 pytestmark = pytest.mark.unit
 
 MODULES = [
-    *(byte_strings, digest_lines, equal_pairs, fingerprints, json_scan, latest_versions, record_walk),
-    *(render, sort_hashes, walk),
+    *(byte_strings, digest_lines, element_texts, equal_pairs, fingerprints, json_elements, json_scan),
+    *(latest_versions, moments, record_walk, render, sort_hashes, walk),
 ]
 SOURCE = """
 from makewhole.native.compiled import compiled
@@ -63,14 +66,16 @@ def test_a_cached_function_names_no_class_of_ours() -> None:
     cached = [one for one in dispatchers if one.stats.cache_path is not None]
 
     assert sorted(one.__name__ for one in cached) == [
-        *("_add_up", "_group", "_is_ascii", "_read", "_render"),
+        *("_add_up", "_find", "_group", "_is_ascii", "_most_elements", "_read", "_read_all", "_render"),
         *(
             "_room",
             "_scan",
+            "_size",
             "_view",
             "_walk",
             "_walk",
             "_walk_headers",
+            "_write",
             "choose_latest",
             "find_fingerprints",
             "leave_out_equal_pairs",

@@ -14,6 +14,8 @@ from makewhole.native.arrays import ArrowArray
 
 _CONNECT = frozenset({"schema", "payload"})
 _CHANGE = frozenset({"before", "after", "source", "op"})
+ENVELOPES = (_CONNECT, _CHANGE)
+"""Names, of which a value at whose top not all of a set are is no envelope."""
 _SOUGHT = {
     ("schema", "payload"): _CONNECT,
     ("before", "after"): _CHANGE | {"ts_ms", "ts_us", "ts_ns", "transaction"},

@@ -14,12 +14,13 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from makewhole.compute.canonical import canonical_text, decimal_scale
+from makewhole.compute.canonical import decimal_scale
 from makewhole.compute.decode.envelopes import may_be_envelopes
 from makewhole.compute.decode.json_document import parse_document
 from makewhole.compute.decode.json_layout import Path
 from makewhole.compute.decode.json_lines import UnusualBatch, are_usable_texts, column_at, read_lines
-from makewhole.compute.decode.same_layout import VERSION, decode_same_layout, is_rendered
+from makewhole.compute.decode.leaf_columns import ValueColumn
+from makewhole.compute.decode.same_layout import VERSION, decode_same_layout, is_rendered, rendered_texts
 from makewhole.compute.decode.value_format import DecodedParts, Headers, WantedLeaf
 from makewhole.compute.keys import KeyProblem
 from makewhole.compute.versions import VERSION as VERSION_NUMBER
@@ -143,8 +144,8 @@ def _typed(column: ArrowArray, declared: str) -> pl.Series:
 
 def _canonical_column(column: ArrowArray, declared: str) -> pl.Series:
     if is_rendered(declared):
-        texts = {text: canonical_text(text, declared) for text in column.unique().to_pylist()}
-        return pl.Series([texts[text] for text in column.to_pylist()], dtype=pl.String)
+        placed = ValueColumn.of(column.cast(pa.binary()))
+        return rendered_texts(pl.Series(pl.from_arrow(column)), placed.blobs, placed.content, declared)
     if (decimal_scale(declared) or 0) > _SCALE_WITHOUT_EXPONENT:
         plain = [None if value is None else format(value, "f") for value in column.to_pylist()]
         return pl.Series(plain, dtype=pl.String)

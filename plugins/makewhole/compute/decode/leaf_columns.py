@@ -50,7 +50,8 @@ class ValueColumn:
 
 
 class LeafRule(NamedTuple):
-    """The kinds and the lengths that a leaf may have."""
+    """The kinds and the lengths that a leaf may have. That of a string which may be no text is what is in its quotation
+    marks."""
 
     kinds: int
     least_bytes: int = 0
@@ -113,7 +114,7 @@ def _pattern(layout: JsonLayout, rules: Mapping[int, LeafRule]) -> json_scan.Pat
     return json_scan.Pattern(
         text=np.frombuffer(b"".join(layout.texts), dtype=np.uint8),
         edges=np.cumsum([0, *map(len, layout.texts)]),
-        is_text=np.array([leaf.is_text for leaf in layout.leaves], dtype=np.bool_),
+        is_text=np.array([leaf.is_text for leaf in layout.leaves], dtype=np.bool_) & (kinds & TEXT != 0),
         columns=columns,
         kinds=kinds,
         least_bytes=least_bytes,

@@ -18,8 +18,9 @@ from makewhole.compute.decode.value_format import DecodedParts, WantedLeaf
 from makewhole.compute.versions import SCALE, versions_of_texts
 from makewhole.compute.versions import VERSION as VERSION_NUMBER
 from makewhole.native.arrays import Int64s
-from makewhole.native.byte_strings import Content
+from makewhole.native.byte_strings import Blobs, Content
 from makewhole.native.json_scan import BOOLEAN, NULL, NUMBER, TEXT
+from makewhole.native.moments import read_moments
 
 _MOST_LAYOUTS = 4
 _MOST_FRACTION_DIGITS = 30
@@ -74,7 +75,7 @@ def _match_wanted(
         if path in layout.leaf_numbers:
             leaf, rule = layout.leaf_numbers[path], _rule(declared)
             if layout.leaves[leaf].is_text and not rule.kinds & TEXT:
-                raise NoLayout
+                rule = _quoted(rule)
             rules[leaf] = rules[leaf].combined(rule) if leaf in rules else rule
     return match_layout(layout, values, rows, rules)
 
@@ -93,6 +94,17 @@ def _rule(declared: str) -> LeafRule:
         return LeafRule(BOOLEAN | NULL)
     scale = decimal_scale(declared)
     return LeafRule(NULL) if scale is None else LeafRule(NUMBER | NULL, fraction_digits=scale)
+
+
+def _quoted(rule: LeafRule) -> LeafRule:
+    """Return the rule of strings whose text is what the rule asks for; a quoted `null` is a text like any other.
+
+    Raises:
+        NoLayout: it asks for `null` alone.
+    """
+    if rule.kinds == NULL:
+        raise NoLayout
+    return rule._replace(kinds=rule.kinds & ~NULL)
 
 
 def is_rendered(declared: str) -> bool:
@@ -120,16 +132,31 @@ def _rendered(leaf: LeafColumn, declared: str, content: Content) -> pl.Series:
     texts = pl.Series(pl.from_arrow(leaf.blobs.views(content, pa.string_view())))
     if declared == VERSION:
         return versions_of_texts(texts.cast(pl.String))
-    if declared == "char":
-        return texts.str.strip_chars_end(" ")
-    if declared == "uuid" and texts.str.contains(_UUID).all():
-        return texts
     if is_rendered(declared):
-        known = texts.unique()
-        return texts.replace_strict(known, [canonical_text(text, declared) for text in known], return_dtype=pl.String)
+        return rendered_texts(texts, leaf.blobs, content, declared)
     scale = decimal_scale(declared)
     if scale is not None and (leaf.fraction_digits < scale).any():
         endings = pl.Series(["0" * (scale - digits) if digits else "." + "0" * scale for digits in range(scale + 1)])
         frame = pl.DataFrame([texts.alias("text"), endings.gather(leaf.fraction_digits).alias("ending")])
         return frame.select(pl.concat_str("text", "ending")).to_series()
     return texts
+
+
+def rendered_texts(texts: pl.Series, blobs: Blobs, content: Content, declared: str) -> pl.Series:
+    """Return the canonical texts of a type that `is_rendered`, of texts that stand there in a content."""
+    if declared == "char":
+        return texts.str.strip_chars_end(" ")
+    if declared == "uuid" and texts.str.contains(_UUID).all():
+        return texts
+    digits = moment_digits(declared)
+    if digits is None:
+        return _each_once(texts, declared)
+    moments, is_read = read_moments(content.bytes, blobs.starts, blobs.lengths, digits)
+    left = pl.Series(~is_read).arg_true()
+    rendered = pl.Series(moments).cast(pl.String)
+    return rendered.scatter(left, _each_once(texts.gather(left), declared)) if len(left) else rendered
+
+
+def _each_once(texts: pl.Series, declared: str) -> pl.Series:
+    known = texts.unique()
+    return texts.replace_strict(known, [canonical_text(text, declared) for text in known], return_dtype=pl.String)

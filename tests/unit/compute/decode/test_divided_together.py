@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,9 +12,10 @@ from makewhole.compute.decode import record_values
 from makewhole.compute.decode.json_values import JSON, JsonFormat
 from makewhole.compute.decode.record_values import ValueShape, decode_values
 from makewhole.compute.decode.shapes.elements import ElementFormat, Elements
-from makewhole.compute.decode.shapes.json_elements import json_elements
+from makewhole.compute.decode.shapes.json_elements import divide_json
 from makewhole.compute.row_filter import filter_terms
 from makewhole.model.points import KeyType
+from makewhole.native.json_elements import LEFT
 from tests.unit.compute.decode.test_record_values import batch
 from tests.world.examples import examples
 
@@ -129,19 +131,32 @@ def test_records_are_divided_together_as_each_alone(path: tuple[str, ...], data:
         (b"\xef\xbb\xbf" + b'{"lines":[1]}', True),
         (b'{"lines":[' + b"[" * 200 + b"]" * 200 + b"]}", True),
         (b'{"lines":[' + b",".join([b"{}"] * 300) + b"]}", False),
-        (b'{"lines":[1],"schema":1,"payload":2}', False),
+        (b'{"lines":[1],"schema":1,"payload":2}', True),
+        (b'{"lines":[1],"before":1,"after":2,"source":3,"op":4}', True),
+        (b'{"lines":[1],"before":1,"after":2,"op":4}', False),
+        (b'{"lines":[1e5,-0.5E-3,1E+999]}', False),
+        (b'{"lines":[1e1000]}', True),
+        (b'{"lines":[' + b"1" * 41 + b"]}", True),
+        (b'{"lines":[01]}', True),
+        (b'{"lines":[1.]}', True),
+        (b'{"lines":["\\u12G4"]}', True),
+        (b'{"lines":["\\x"]}', True),
+        (b'{"l\\u0069nes":[1],"lines":[]}', True),
+        (b'{"other":{"\\u0069":1},"lines":[]}', False),
+        (b'{"id":1,"id":2,"lines":[]}', True),
         (b"[1]", True),
         (b"", True),
     ],
     ids=lambda one: str(one)[:40],
 )
 def test_what_is_usual_is_not_left(value: bytes, is_left: bool) -> None:
-    assert (json_elements(value, ("lines",), None) is None) == is_left
+    divided = divide_json(pa.array([value], pa.binary()), ("lines",), {"id", "lines", "more", "note"})
+    assert (divided.counts.tolist() == [LEFT]) == is_left
 
 
 def test_an_element_has_the_text_that_it_had() -> None:
     value = b'{"a": 1, "o": {"x": [0], "lines": [ {"n": 1.50} , "\\u00fc" ], "y": 2}, "b": {"lines": []}}'
-    assert json_elements(value, ("o", "lines"), {"o", "b"}) == [
+    assert divide_json(pa.array([value], pa.binary()), ("o", "lines"), {"o", "b"}).elements.to_pylist() == [
         b'{"o": {"x": [0], "lines": {"n": 1.50}, "y": 2},"b": {"lines": []}}',
         b'{"o": {"x": [0], "lines": "\\u00fc", "y": 2},"b": {"lines": []}}',
     ]

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 from makewhole.compute.decode.avro.program import compile_schema
 from makewhole.compute.decode.avro.schema import parse_schema
 from makewhole.compute.decode.protobuf.tables import compile_type
-from makewhole.native import avro_scan, protobuf_scan
+from makewhole.compute.decode.shapes.json_elements import divide_json
+from makewhole.native import avro_scan, element_texts, json_elements, protobuf_scan
 from tests.unit.compute.decode.avro.test_avro_values import ORDER, good
 from tests.unit.compute.decode.protobuf import test_protobuf_values as protobuf
 from tests.unit.native.bounds_checks import bounds_checked
@@ -44,3 +46,17 @@ def test_nothing_is_read_outside_of_the_bytes(value: tuple[bytes, int]) -> None:
     with bounds_checked(avro_scan), bounds_checked(protobuf_scan):
         avro_scan.scan(avro_scan.Bodies(content, starts, lengths), AVRO.steps, AVRO.columns)
         protobuf_scan.scan(protobuf_scan.Messages(content, starts, lengths), PROTOBUF.types, PROTOBUF.columns)
+
+
+JSON = b' {"id" : "\\u00e9", "o": {"lines": [1.5e3, {"a": [true, null]}, "x"], "b": false}, "n": -0} '
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(
+    st.integers(0, len(JSON)), st.integers(0, len(JSON)), st.binary(max_size=2), st.sampled_from(b'"\\{}[],:-.eutfn0 ')
+)
+def test_no_record_is_divided_outside_of_its_bytes(first: int, past: int, more: bytes, sign: int) -> None:
+    values = [JSON[:past], JSON[first:], JSON[:first] + bytes([sign]) + JSON[past:], more, JSON]
+    with bounds_checked(json_elements), bounds_checked(element_texts):
+        divided = divide_json(pa.array(values, pa.binary()), ("o", "lines"), ("id", "o"))
+    assert divided.counts[-1] == 3

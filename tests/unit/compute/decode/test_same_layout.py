@@ -179,6 +179,60 @@ def test_no_leaf_is_taken_for_what_it_is_not(leaf: str, place: int) -> None:
     assert together.row(0) == together.row(2) == record_values._decode_one_by_one(batch([usual]), SHAPE).row(0)
 
 
+QUOTED = [
+    *(
+        "1",
+        "-1",
+        "0",
+        "-0",
+        "-0.0",
+        "1.5",
+        "1.50",
+        "1.505",
+        "-0.005",
+        "99999999999999999999.25",
+        "007",
+        "00.5",
+        "1e3",
+        "+1",
+    ),
+    *(
+        "",
+        " 1",
+        "1 ",
+        "1.",
+        ".5",
+        "NaN",
+        "Infinity",
+        "null",
+        "true",
+        "false",
+        "True",
+        "t",
+        "nul",
+        "$1,234.50",
+        "٣",
+        "k",
+    ),
+]
+
+
+@pytest.mark.parametrize("quoted", QUOTED)
+def test_what_is_in_quotation_marks_is_as_alone(quoted: str) -> None:
+    """Put it beside usual ones in every column, so that a layout of strings is followed."""
+    leaves = ['"k"', '"x"', '"y"', '"1"', '"1.50"', '"true"', '"2013-01-01T05:00:00Z"', '"7"']
+    values = [(LAYOUT % tuple(leaves)).encode()]
+    for place in range(len(leaves)):
+        changed = [*leaves[:place], json.dumps(quoted, ensure_ascii=False), *leaves[place + 1 :]]
+        values.append((LAYOUT % tuple(changed)).encode())
+    records = batch([value for value in values for _ in range(2)])
+
+    parts, _ = decode_same_layout(records.column("value"), record_values._wanted(SHAPE))
+
+    assert 0 in parts[0][0]
+    assert decode_values(records, SHAPE).rows() == record_values._decode_one_by_one(records, SHAPE).rows()
+
+
 def test_records_as_programs_write_them_are_decoded_by_layout() -> None:
     """Fields that are null or absent at times, wide and long texts, numbers of any length: no record is left over."""
     values: list[bytes | None] = []

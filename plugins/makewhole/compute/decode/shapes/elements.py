@@ -13,12 +13,13 @@ import pyarrow as pa
 from makewhole.compute.decode.envelopes import require_fields
 from makewhole.compute.decode.json_layout import Path
 from makewhole.compute.decode.json_values import JSON, JsonFormat
-from makewhole.compute.decode.shapes.json_elements import json_elements
+from makewhole.compute.decode.shapes.json_elements import divide_json, nothing_divided
 from makewhole.compute.decode.value_format import Headers, ValueFormat
 from makewhole.compute.keys import KeyProblem
 from makewhole.compute.structures import json_value
 from makewhole.config.template import exact_json
 from makewhole.model.places.record_paths import written_path
+from makewhole.native.json_elements import LEFT
 
 _UNDIVIDED = b"!"
 """Stands before the reason why a record has no elements, in place of its value: no JSON begins so."""
@@ -54,15 +55,17 @@ class Elements:
     def divided(self, batch: pa.RecordBatch, wanted: Collection[str]) -> pa.RecordBatch:
         """Return a batch with a row for each element of its records, in order. `wanted`: the fields at the top of a
         value that are read."""
-        values, headers = batch.column("value").to_pylist(), batch.column("headers")
-        parts = [
-            self._usual(value, wanted) or self.values_of(value, headers[row].as_py(), wanted)
-            for row, value in enumerate(values)
-        ]
-        rows = np.repeat(np.arange(len(values)), [len(part) for part in parts])
+        values, headers = batch.column("value"), batch.column("headers")
+        divide = divide_json if self.format is JSON else nothing_divided
+        divided = divide(values, self.path, wanted)
+        left = np.flatnonzero(divided.counts == LEFT).tolist()
+        if left:
+            parts = [self.values_of(values[row].as_py(), headers[row].as_py(), wanted) for row in left]
+            divided = divided.with_left(left, parts)
         at = batch.schema.get_field_index("value")
-        others = batch.set_column(at, "value", pa.nulls(len(values), pa.binary())).take(pa.array(rows, pa.int64()))
-        return others.set_column(at, "value", pa.array([one for part in parts for one in part], pa.binary()))
+        others = batch.set_column(at, "value", pa.nulls(len(values), pa.binary()))
+        rows = np.repeat(np.arange(len(values)), divided.counts)
+        return others.take(pa.array(rows, pa.int64())).set_column(at, "value", divided.elements)
 
     def values_of(
         self, value: bytes | None, headers: Headers, wanted: Collection[str] | None = None
@@ -76,11 +79,6 @@ class Elements:
             return list(self._elements(document, wanted))
         except KeyProblem as problem:
             return [_UNDIVIDED + str(problem).encode("utf-8", "replace")]
-
-    def _usual(self, value: bytes | None, wanted: Collection[str]) -> Sequence[bytes] | None:
-        """Return the values of the elements of a usual JSON record, of which no document is made; None, or none of
-        them: it is left to `values_of`."""
-        return json_elements(value, self.path, wanted) if value is not None and self.format is JSON else None
 
     def _elements(self, document: Mapping[str, Any], wanted: Collection[str] | None) -> Iterator[bytes]:
         kept = {name: inner for name, inner in document.items() if wanted is None or name in wanted}

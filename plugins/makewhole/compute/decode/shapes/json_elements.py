@@ -1,134 +1,81 @@
-"""Divide a JSON record into the elements of an array without building a document: its text around each element's own.
+"""Divide JSON records into the elements of an array without building documents: an element's own text, with that of its
+record around it.
 
-Python's own scanner goes over every byte, so that nothing is divided that `parse_document` refuses. What the two could
-see differently is left to the reading of the whole document.
+Every byte is looked at, so that nothing is divided that `parse_document` refuses. What the two could see differently is
+left to the reading of the whole document.
 """
 
-import json.decoder
-import re
-from collections.abc import Collection
-from typing import Any, NoReturn
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
-from makewhole.compute.decode.envelopes import is_envelope
-from makewhole.compute.decode.json_document import DEEPEST, is_too_deep
+import numpy as np
+import pyarrow as pa
+
+from makewhole.compute.decode.envelopes import ENVELOPES
+from makewhole.compute.decode.json_document import DEEPEST
 from makewhole.compute.decode.json_layout import Path
+from makewhole.compute.decode.leaf_columns import ValueColumn
+from makewhole.native.arrays import ArrowArray, Int64s, UInt8s, read_only
+from makewhole.native.byte_strings import are_utf8
+from makewhole.native.element_texts import size_of_texts, write_texts
+from makewhole.native.json_elements import LEFT, Division, JsonValues, find_elements
 
-_SPACES = re.compile("[ \t\n\r]*")
-_MOST_DIGITS = 40
-_UNUSUAL = (ValueError, StopIteration, IndexError, RecursionError)
-
-
-class _UnusualError(ValueError):
-    """A record that is left to the reading of the whole document."""
-
-
-def _refuse(_: Any = None) -> NoReturn:
-    raise _UnusualError
+_MOST_NAMES = 60
+_MOST_BYTES = 2**31 - 1
+"""Most bytes that the values of a binary column may have in all."""
 
 
-def _usual_fraction(text: str) -> None:
-    if len(text) > _MOST_DIGITS or "e" in text or "E" in text:
-        raise _UnusualError
+@dataclass(frozen=True, kw_only=True)
+class DividedRecords:
+    """How many elements each record has (`LEFT`: it is left), and the values of all elements, one behind the other."""
+
+    counts: Int64s
+    elements: ArrowArray
+
+    def with_left(self, left: Sequence[int], parts: Sequence[Sequence[bytes | None]]) -> "DividedRecords":
+        """Add the values of the elements of those that are left, by their numbers in order."""
+        counts, is_left = self.counts.copy(), self.counts == LEFT
+        counts[left] = [len(part) for part in parts]
+        others = pa.array([value for part in parts for value in part], pa.binary())
+        is_other = np.repeat(is_left, counts)
+        at = np.empty(len(is_other), dtype=np.int64)
+        at[~is_other] = np.arange(len(self.elements))
+        at[is_other] = np.arange(len(self.elements), len(at))
+        return DividedRecords(counts=counts, elements=pa.concat_arrays([self.elements, others]).take(pa.array(at)))
 
 
-_decoder: Any = json.JSONDecoder(parse_float=_usual_fraction, parse_constant=_refuse)  # as Any: the stubs lack these
-_module: Any = json.decoder
-_scan, _scan_text = _decoder.scan_once, _module.scanstring
+def divide_json(values: ArrowArray, path: Path, wanted: Collection[str]) -> DividedRecords:
+    """Divide the records of a binary column that are usual.
 
-
-def json_elements(value: bytes, path: Path, wanted: Collection[str] | None) -> list[bytes] | None:
-    """Return the values of a record's elements: JSON with each in place of the array at the path. None: it is left.
-
-    `wanted`: the fields at the top that the values have; None: all.
+    The value of an element is JSON with it in place of the array at the path, and with the `wanted` fields of its
+    record's top.
     """
-    try:
-        text = value.decode()
-        if is_too_deep(text, DEEPEST) or (wanted is not None and path[0] not in wanted):
-            return None
-        record = _ScannedRecord(text, wanted)
-        record.read(path)
-        around = record.around()
-    except _UNUSUAL:
-        return None
-    if is_envelope(record.names, wanted or ()):
-        return None
-    return [text[start:end].join(around).encode() for start, end in record.elements]
+    if path[0] not in wanted or len(wanted) > _MOST_NAMES:
+        return nothing_divided(values, path, wanted)
+    column, is_text = ValueColumn.of(values), are_utf8(values.cast(pa.binary()))
+    lengths = np.where(is_text, column.blobs.lengths, np.int32(-1))
+    spans = JsonValues(column.content.bytes, read_only(column.blobs.starts), read_only(lengths))
+    places = find_elements(spans, _division(path, wanted), DEEPEST)
+    if size_of_texts(places) > _MOST_BYTES:
+        return nothing_divided(values, path, wanted)
+    texts, edges = write_texts(spans.content, places)
+    buffers = [None, pa.py_buffer(edges.data), pa.py_buffer(texts.data)]
+    return DividedRecords(counts=places.counts, elements=pa.Array.from_buffers(pa.binary(), len(edges) - 1, buffers))
 
 
-class _ScannedRecord:
-    """A record while it is read: the names at its top, the places of what is wanted of it, and of its elements."""
+def nothing_divided(values: ArrowArray, _path: Path, _wanted: Collection[str]) -> DividedRecords:
+    """Leave every record, as `divide_json` leaves those that are unusual."""
+    return DividedRecords(counts=np.full(len(values), LEFT, dtype=np.int64), elements=pa.array([], pa.binary()))
 
-    def __init__(self, text: str, wanted: Collection[str] | None) -> None:
-        self.text, self.wanted = text, wanted
-        self.names = set[str]()
-        self.members = list[tuple[int, int]]()
-        self.elements = list[tuple[int, int]]()
-        self.array = (0, 0)
 
-    def read(self, path: Path) -> None:
-        """Go over the whole text. Raises one of `_UNUSUAL` where it is left."""
-        end = self._object(self._spaces(0), path, is_top=True)
-        if self._spaces(end) != len(self.text):
-            raise _UnusualError
+def _division(path: Path, wanted: Collection[str]) -> Division:
+    asked = [names for names in ENVELOPES if not names.issuperset(wanted)]
+    watched = sorted(frozenset().union(*asked))
+    sets = [sum(1 << watched.index(name) for name in names) for names in asked]
+    return Division(*_joined(path), *_joined(wanted), *_joined(watched), np.array(sets, dtype=np.int64))
 
-    def around(self) -> tuple[str, str]:
-        """Return the texts before and behind an element."""
-        first, past = self.array
-        before = [self.text[start : min(end, first)] for start, end in self.members if start < first]
-        behind = [self.text[max(start, past) : end] for start, end in self.members if end >= past]
-        return "{" + ",".join(before), ",".join(behind) + "}"
 
-    def _object(self, at: int, path: Path, *, is_top: bool = False) -> int:
-        """Return the end of an object that has the array at a path."""
-        self._require(at, "{")
-        at, is_found = self._spaces(at + 1), False
-        while True:
-            self._require(at, '"')
-            start = at
-            name, at = _scan_text(self.text, at + 1, True)
-            at = self._spaces(at)
-            self._require(at, ":")
-            at = self._spaces(at + 1)
-            if name == path[0] and is_found:
-                raise _UnusualError
-            is_found |= name == path[0]
-            at = self._value(at, path[1:]) if name == path[0] else _scan(self.text, at)[1]
-            if is_top:
-                self._note(name, start, at)
-            at = self._spaces(at)
-            if self.text[at] == "}" and is_found:
-                return at + 1
-            self._require(at, ",")
-            at = self._spaces(at + 1)
-
-    def _note(self, name: str, start: int, end: int) -> None:
-        self.names.add(name)
-        if self.wanted is None or name in self.wanted:
-            self.members.append((start, end))
-
-    def _value(self, at: int, path: Path) -> int:
-        return self._object(at, path) if path else self._array(at)
-
-    def _array(self, at: int) -> int:
-        self._require(at, "[")
-        first, at = at, self._spaces(at + 1)
-        is_empty = self.text[at] == "]"
-        while not is_empty:
-            end = _scan(self.text, at)[1]
-            self.elements.append((at, end))
-            at = self._spaces(end)
-            if self.text[at] == "]":
-                break
-            self._require(at, ",")
-            at = self._spaces(at + 1)
-        self.array = first, at + 1
-        return at + 1
-
-    def _require(self, at: int, sign: str) -> None:
-        if self.text[at] != sign:
-            raise _UnusualError
-
-    def _spaces(self, at: int) -> int:
-        found = _SPACES.match(self.text, at)
-        assert found is not None
-        return found.end()
+def _joined(names: Collection[str]) -> tuple[UInt8s, Int64s]:
+    """Return names, one behind the other, and their edges; one that is no Unicode text is found nowhere."""
+    texts = [name.encode("utf-8", "surrogatepass") for name in names]
+    return np.frombuffer(b"".join(texts), dtype=np.uint8), np.cumsum([0, *map(len, texts)], dtype=np.int64)
