@@ -57,7 +57,7 @@ def _needed_columns(point: Point) -> frozenset[str]:
 def _note_values_carried_on(place: YamlPlace, pipeline: Pipeline) -> None:
     """Note the parts of the file that keep or send values, or that were not tried with masked ones."""
     for hop in pipeline.hops:
-        if hop.group is not None and {*pipeline.mask} & {*(hop.compare or pipeline.compare)}:
+        if hop.group is not None and {*pipeline.mask} & {*(hop.compare or ()), *hop.group.columns_of_records}:
             place.complain(
                 f"hides what {hop.name} adds up (`group`), and sums have to be shown to be explained", _NO_NEED
             )
