@@ -135,7 +135,7 @@ def trace(
     hashed, shown = key_hash(key), ShownValues(pipeline, storage)
     bucket = bucket_name(split_hex(hashed)[0], FINEST)
     seen = [_seen(journal, pipeline, storage, window, bucket, hashed) for window in _windows(journal, pipeline)]
-    judgements = key_history.judgements(journal, pipeline.name, hashed)
+    judgements = [_shown_judgement(item, shown) for item in key_history.judgements(journal, pipeline.name, hashed)]
     others = [item for held in seen for item in _without_finding(journal, storage, pipeline, held, judgements, hashed)]
     return Journey(
         pipeline=pipeline.name,
@@ -202,6 +202,10 @@ def _superseded(
             judged[item.window] = key_history.judged_at(journal, window)
         if item.hop in judged[item.window]:
             yield item
+
+
+def _shown_judgement(item: Judgement, shown: ShownValues) -> Judgement:
+    return item if item.evidence is None else replace(item, evidence=shown.evidence(item.evidence))
 
 
 def _shown(stop: Stop, shown: ShownValues) -> Stop:

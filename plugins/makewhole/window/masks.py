@@ -1,5 +1,6 @@
 """Return the mask of a hop, of a finding, or of a pipeline, with the key of the storage."""
 
+import secrets
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,10 +11,7 @@ from makewhole.model.hops import Hop
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.places.compared_columns import compared_on
 from makewhole.model.verdict import Finding
-from makewhole.signing.mask import MASKED, Mask
-
-HIDDEN = "(masked)"
-"""The text that stands for a value where no digest can be made of it."""
+from makewhole.signing.mask import KEY_BYTES, MASKED, Mask
 
 
 def prepare_mask(pipeline: Pipeline, storage: Storage) -> None:
@@ -71,24 +69,19 @@ def row_hash_of(finding: Finding, storage: Storage | None = None) -> int | None:
 
 
 class ShownValues:
-    """The values of a pipeline as people see them: of masked columns digests, or `HIDDEN` before there is a key."""
+    """The values of a pipeline as people see them: of masked columns digests. Where the storage has no key yet, or is
+    not known (None), these are made with a key of this object alone."""
 
-    def __init__(self, pipeline: Pipeline, storage: Storage) -> None:
-        self._columns = frozenset(pipeline.mask)
-        key = find_mask_key(storage) if self._columns else None
-        self._mask = None if key is None else Mask(columns=self._columns, key=key)
-
-    @property
-    def hides(self) -> bool:
-        """Whether some values are not shown."""
-        return bool(self._columns)
-
-    def text(self, column: str, text: str | None) -> str | None:
-        """Return a value as it is shown."""
-        if text is None or column not in self._columns:
-            return text
-        return HIDDEN if self._mask is None else self._mask.text(column, text)
+    def __init__(self, pipeline: Pipeline, storage: Storage | None) -> None:
+        columns = frozenset(pipeline.mask)
+        key = find_mask_key(storage) if columns and storage is not None else None
+        self._mask = Mask(columns=columns, key=key or secrets.token_bytes(KEY_BYTES)) if columns else None
 
     def values(self, values: Mapping[str, str | None]) -> dict[str, str | None]:
         """Return values by column as they are shown."""
-        return {name: self.text(name, text) for name, text in values.items()}
+        return dict(values) if self._mask is None else self._mask.values(values)
+
+    def evidence(self, evidence: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the evidence of a finding as it is shown: what was written before a column was masked has it in
+        clear."""
+        return evidence if self._mask is None or MASKED in evidence else self._mask.evidence(evidence)

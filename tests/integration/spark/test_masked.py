@@ -199,6 +199,8 @@ def test_a_mask_that_comes_or_goes_between_verdict_and_proof_changes_no_outcome(
     context, _ = half_way(shop, then=masked)
     assert set(shop.outcomes(context).values()) == {"repaired"}
     assert [row.split(":")[0] for row in dump(shop)] == ["finding"] * 5  # as they were judged
+    texts = [said("findings", "shop", "--window", "1", "--json"), said("explain", "shop", "O6", "--json")]
+    assert [text for text in texts if SECRET in text or "masked:" not in text] == []
 
     shop.sql("update warehouse set region = %s where id = 'O5'", f"{SECRET}again")
     shop.file.write_text(masked)

@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from makewhole.cli.plan.masked_samples import CHANGED, masked_change
+from makewhole.cli.plan.masked_samples import CHANGED, HIDDEN, masked_change
 from makewhole.tables.row_change import ColumnChange, HowFilled, RowChange
-from makewhole.window.masks import HIDDEN
 
 pytestmark = pytest.mark.unit
 

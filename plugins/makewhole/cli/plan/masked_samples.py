@@ -12,7 +12,9 @@ from makewhole.compensation.preview.dry_report import DryRun, RecordToSend, Samp
 from makewhole.config.template import exact_json
 from makewhole.model.pipeline import Pipeline
 from makewhole.tables.row_change import ColumnChange, RowChange
-from makewhole.window.masks import HIDDEN
+
+HIDDEN = "(masked)"
+"""The text that stands for a value."""
 
 CHANGED = "(masked, changed)"
 """The text that stands for a value which the row did not have before."""
