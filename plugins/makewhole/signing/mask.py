@@ -14,6 +14,7 @@ from typing import Any
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from makewhole.model.errors import CorruptionError
+from makewhole.tables.rows import Values
 
 MASKED = "masked"
 """The field of a finding's evidence that says which columns are masked, and by which key."""
@@ -24,8 +25,6 @@ _DIGEST_BYTES, _NUMBER_BYTES, _ID_DIGITS = 16, 8, 8
 _TAG = b"row hash"
 _ROW_HASH = "row_hash"
 _COMPARED = "c:"
-
-Values = Mapping[str, str | None]
 
 
 @dataclass(frozen=True, kw_only=True)
