@@ -1,6 +1,7 @@
 """Build what `--json` prints of windows and findings, read from the journal."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from makewhole.cli.airflow_api import log_url
@@ -11,8 +12,9 @@ from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.journal.results import gate_answers, handover_keys, hop_results, snapshot_manifests
 from makewhole.journal.step_failures import StepFailure
 from makewhole.kafka.retention import Deadline
+from makewhole.lake.storage import Storage
 from makewhole.model.acceptance import Acceptance, AcceptanceState, finding_id
-from makewhole.model.errors import ConfigurationError, Problem
+from makewhole.model.errors import ConfigurationError, MakewholeError, Problem
 from makewhole.model.incident import Incident
 from makewhole.model.incidents.sentences import incident_sentence
 from makewhole.model.incidents.settlements import settled_by
@@ -20,6 +22,7 @@ from makewhole.model.text import is_hop_name
 from makewhole.model.window import PartitionRange, Window
 from makewhole.sql import PgConnection
 from makewhole.window.context import find_pipeline
+from makewhole.window.masks import ShownValues
 from makewhole.window.readers.partitions_missing import PARTITIONS
 from makewhole.window.readers.sink_text import SINK
 
@@ -242,8 +245,26 @@ def _older_open(journal: PgConnection, window: Window) -> dict[str, Any]:
     return vars(older) | {"since": None if older.since is None else older.since.isoformat()}
 
 
-def finding_document(window: Window, item: JudgedFinding, deadline: Deadline | None = None) -> dict[str, Any]:
-    """Describe one finding, its outcome, and until when Kafka has its original."""
+def shown_values(pipeline: str) -> ShownValues | None:
+    """Return how the values of a pipeline are shown, as far as its file and the storage are known on this machine.
+
+    None: the file is not, and findings are shown as they are kept.
+    """
+    try:
+        described = find_pipeline(pipeline)
+    except MakewholeError:
+        return None
+    storage = None
+    if described.mask:
+        with suppress(ConfigurationError):
+            storage = Storage.from_environment()
+    return ShownValues(described, storage)
+
+
+def finding_document(
+    window: Window, item: JudgedFinding, deadline: Deadline | None = None, shown: ShownValues | None = None
+) -> dict[str, Any]:
+    """Describe one finding, its outcome, and until when Kafka has its original. `shown`: how its values are."""
     finding = item.finding
     return {
         "window": window.number,
@@ -257,7 +278,7 @@ def finding_document(window: Window, item: JudgedFinding, deadline: Deadline | N
         "reason": item.reason,
         "acceptance": item.acceptance,
         "original": None if deadline is None else deadline_document(deadline),
-        "evidence": dict(finding.evidence),
+        "evidence": dict(finding.evidence if shown is None else shown.evidence(finding.evidence)),
     }
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from makewhole.cli.documents import chosen_windows, finding_document, window_document
+from makewhole.cli.documents import chosen_windows, finding_document, shown_values, window_document
 from makewhole.cli.environment import AsJson, Exit, console, printable, reporting_errors, service_environment
 from makewhole.export.check_window import CheckedExport, check_export
 from makewhole.export.write_window import WindowExport, export_window
@@ -39,7 +39,8 @@ def export(
     """
     with service_environment(), connect() as journal:
         chosen = next(chosen_windows(journal, pipeline, window, revision))
-        findings = (finding_document(chosen, found) for found in StoredFindings(window=chosen).in_order(journal))
+        shown, stored = shown_values(pipeline), StoredFindings(window=chosen)
+        findings = (finding_document(chosen, found, shown=shown) for found in stored.in_order(journal))
         exported = WindowExport(
             window=chosen,
             document=window_document(journal, chosen),

@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from makewhole.cli.documents import chosen_windows, finding_document
+from makewhole.cli.documents import chosen_windows, finding_document, shown_values
 from makewhole.cli.environment import AsJsonLines, console, print_table, printable, service_environment
 from makewhole.cli.report import PipelineName, WindowNumber
 from makewhole.compensation.planning.deadlines import Deadlines, read_deadlines
@@ -63,8 +63,9 @@ def findings(
         deadlines = _deadlines(pipeline, has_open=any(_is_left(*kind) for kind in counted))
         ranked = _with_deadlines(journal, chosen, deadlines)
         if json:
+            shown = shown_values(pipeline)
             for ranked_finding in sorted(ranked, key=_rank) if counted.total() <= _SORTED_MOST else ranked:
-                typer.echo(json_format.dumps(finding_document(*ranked_finding), ensure_ascii=False))
+                typer.echo(json_format.dumps(finding_document(*ranked_finding, shown=shown), ensure_ascii=False))
         elif not counted:
             _console.print(f"{pipeline}: no findings")
         else:

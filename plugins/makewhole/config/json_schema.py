@@ -68,6 +68,7 @@ def pipeline_schema() -> JsonSchema:
                 "keep": _object({kind.value: _duration(_KEPT[kind]) for kind in Kept}),
                 "reach": {"const": "log", "description": "Accepts that the log alone is proven"},
                 "compare": _mapping("Columns that are compared, with their types", _type(), _COLUMN),
+                "mask": _words(_text(pattern=_COLUMN), "Columns whose values are shown and kept as digests alone"),
                 "points": {
                     **_mapping("The places to compare, by name", {"oneOf": [*points.values()]}, _NAME),
                     "minProperties": 1,

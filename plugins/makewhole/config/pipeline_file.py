@@ -19,6 +19,7 @@ from makewhole.config.hops.remedies import VERDICTS, read_wanted
 from makewhole.config.people.access import read_access
 from makewhole.config.people.notify import read_notify
 from makewhole.config.places.columns import note_unbuilt, note_unused
+from makewhole.config.places.masked import note_unfit_mask, read_mask
 from makewhole.config.places.place_units import note_unfit_units
 from makewhole.config.points import PointDraft, note_fed, read_points
 from makewhole.config.policy import (
@@ -58,6 +59,7 @@ _KEYS = (
     "keep",
     "reach",
     "compare",
+    "mask",
     "points",
     "hops",
     "gate",
@@ -284,6 +286,7 @@ def _read_pipeline(top: Section) -> Pipeline:
         retry_for=Pipeline.retry_for if retry_time is None else retry_time,
         time_limits=read_time_limits(top),
         publish=read_publish(drafts, hops, compare),
+        mask=read_mask(top),
         notify=read_notify(top, schedule),
         access=read_access(top),
     )
@@ -292,6 +295,7 @@ def _read_pipeline(top: Section) -> Pipeline:
     columns = {name: draft.columns for name, draft in drafts.items()}
     note_unused(pipeline, columns)
     note_unbuilt(pipeline, columns)
+    note_unfit_mask(top, pipeline)
     note_unfit_units(pipeline, {name: draft.units for name, draft in columns.items()})
     return pipeline
 

@@ -32,6 +32,7 @@ from makewhole.model.window import Window
 from makewhole.sql import PgConnection
 from makewhole.tables.rows import RowOutside
 from makewhole.tables.shape import TableShape
+from makewhole.window.masks import ShownValues
 
 ConnectionOf = Callable[[str], Connection]
 """How a connection is found by its id; raises ConfigurationError when it is not."""
@@ -131,16 +132,18 @@ def trace(
 ) -> Journey:
     """Return the journey of a key, from the tables as they are now, the newest snapshots of every window, and the
     journal."""
-    hashed = key_hash(key)
+    hashed, shown = key_hash(key), ShownValues(pipeline, storage)
     bucket = bucket_name(split_hex(hashed)[0], FINEST)
     seen = [_seen(journal, pipeline, storage, window, bucket, hashed) for window in _windows(journal, pipeline)]
-    judgements = key_history.judgements(journal, pipeline.name, hashed)
+    judgements = [_shown_judgement(item, shown) for item in key_history.judgements(journal, pipeline.name, hashed)]
     others = [item for held in seen for item in _without_finding(journal, storage, pipeline, held, judgements, hashed)]
     return Journey(
         pipeline=pipeline.name,
         key=key,
         key_hash=hashed,
-        stops=tuple(_stop(pipeline, point, seen, connection_of, key) for point in pipeline.ordered_points()),
+        stops=tuple(
+            _shown(_stop(pipeline, point, seen, connection_of, key), shown) for point in pipeline.ordered_points()
+        ),
         judgements=tuple(sorted([*judgements, *others], key=lambda item: (item.window, item.revision, item.hop))),
         actions=tuple(key_history.key_actions(journal, pipeline.name, hashed)),
         words=tuple(acceptances.words_on_key(journal, pipeline.name, hashed)),
@@ -199,6 +202,15 @@ def _superseded(
             judged[item.window] = key_history.judged_at(journal, window)
         if item.hop in judged[item.window]:
             yield item
+
+
+def _shown_judgement(item: Judgement, shown: ShownValues) -> Judgement:
+    return item if item.evidence is None else replace(item, evidence=shown.evidence(item.evidence))
+
+
+def _shown(stop: Stop, shown: ShownValues) -> Stop:
+    """Return a stop with the values of its copies as people see them."""
+    return replace(stop, copies=tuple(replace(copy, values=shown.values(copy.values)) for copy in stop.copies))
 
 
 def _stop(pipeline: Pipeline, point: Point, seen: list[_WindowCopies], connection_of: ConnectionOf, key: str) -> Stop:

@@ -62,8 +62,9 @@ class Pipeline:
     error is tried again for `retry_for`. `pending_max_age` is how long a key may be handed over from window to window.
     `late` is how far before a window rows of tables are looked for that came since the window before. `reach` is `LOG`
     where the file accepts that nothing upstream of a topic says what was sent to it. `history` is how far back the key
-    index knows the keys of topics; None: for ever. `publish` are the topic points that are published. `notify` is what
-    is sent to people, `access` which roles may run it, `keep` how long what is written is kept: none decides anything.
+    index knows the keys of topics; None: for ever. `publish` are the topic points that are published. `mask` are the
+    columns whose values are shown and kept as keyed digests alone. `notify` is what is sent to people, `access` which
+    roles may run it, `keep` how long what is written is kept: none decides anything.
     `filter_types` are those by which a window reads the columns of filters, `as_written` is the file's pipeline where
     this one is as a window reads it, `compare_of_file` its `compare` where that is of one hop
     (`makewhole.model.places.compared_columns`).
@@ -88,6 +89,7 @@ class Pipeline:
     time_limits: TimeLimits = DEFAULT_LIMITS
     history: timedelta | None = field(default=None, metadata=WRITTEN_IF_ANY)
     publish: tuple[Publish, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
+    mask: tuple[str, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
     notify: Notify | None = field(default=None, metadata=NEVER_WRITTEN)
     access: DagAccess | None = field(default=None, metadata=NEVER_WRITTEN)
     keep: Keep = field(default_factory=Keep, metadata=NEVER_WRITTEN)

@@ -42,6 +42,7 @@ def test_every_example_is_a_good_file(tmp_path: Path) -> None:
         "orders_in_files",
         "european_flights",
         "flights_in_two_tables",
+        "wages",
         "enriched_flights",
         "flights_by_a_sink",
         "flights_of_two_stores",

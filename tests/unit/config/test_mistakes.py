@@ -91,7 +91,7 @@ compensation:
         ]),
         ("version: 2", "version: 2\nshedule: x", [
             "shedule (line 2): is not a key here. Allowed: access, compare, compensation, description, gate, history, "
-            "hops, keep, late, notify, pending, pipeline, points, reach, retry_for, schedule, settle, start, "
+            "hops, keep, late, mask, notify, pending, pipeline, points, reach, retry_for, schedule, settle, start, "
             "time_limits, until, version. Did you mean 'schedule'?"
         ]),
         ("version: 2", "version: 2\nhistory: 12h", [

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from makewhole.cli.environment import AsJson, console, print_table, printable, service_environment
 from makewhole.cli.plan.control import PlanId
+from makewhole.cli.plan.masked_samples import with_masked_samples
 from makewhole.compensation.execution.targets import targets_of
 from makewhole.compensation.preview.dry_report import (
     DryRun,
@@ -47,8 +48,9 @@ def run_dry(
 ) -> None:
     """Show what a frozen plan would change if it ran now, by the guards that it will be asked when it runs.
 
-    Changes nothing: tables are read in transactions that cannot write, topics by their settings. Shows keys and values.
-    What only writing shows (constraints, triggers) is not tried. Exit code 0 whatever it says.
+    Changes nothing: tables are read in transactions that cannot write, topics by their settings. Shows keys, and values
+    but those of masked columns. What only writing shows (constraints, triggers) is not tried. Exit code 0 whatever it
+    says.
     """
     with service_environment(), _Bar() as bar:
         with connect() as journal:
@@ -57,6 +59,7 @@ def run_dry(
         pipeline = with_layout(find_pipeline(frozen.pipeline), window.key_layout, window.value_types)
         targets = targets_of(pipeline, connections_of(pipeline))
         report = dry_run(journal_dsn(), plan, targets, samples=samples, progress=bar.update)
+    report = with_masked_samples(report, pipeline)
     if json:
         typer.echo(json_format.dumps(dry_run_document(report), ensure_ascii=False))
         return

@@ -14,17 +14,21 @@ from makewhole.model.pipeline import Pipeline
 from makewhole.model.places.compared_columns import compared_at
 from makewhole.model.points import can_look_up
 from makewhole.model.verdict import Finding, Verdict
+from makewhole.signing.mask import Mask
 from makewhole.window.context import WindowContext
+from makewhole.window.masks import mask_of, mask_of_rows
 
 _KEYS_AT_ONCE = 5_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class KeyRows:
-    """The rows of some keys, by table point: of each key in the tables that the hop of its finding is joined to."""
+    """The rows of some keys, by table point: of each key in the tables that the hop of its finding is joined to. `mask`
+    of the values that digests of rows are over: these are kept."""
 
     pipeline: Pipeline
     by_point: Mapping[str, CopiesByKey]
+    mask: Mask | None = None
 
     def held(self, finding: Finding | AcceptedFinding) -> str:
         """Return what the tables have of a finding's key as JSON: of each table the SHA-256 of its rows (`rows`: their
@@ -44,7 +48,8 @@ class KeyRows:
         )
 
     def _digest(self, point: str, key: str) -> str:
-        return digest_of(sorted(map(_values, self._rows(point, key))))
+        rows = self._rows(point, key)
+        return digest_of(sorted(map(_values, rows if self.mask is None else map(self.mask.copy, rows))))
 
     def _read_by(self, name: str) -> str:
         point = self.pipeline.points[name]
@@ -66,6 +71,8 @@ class KeyRows:
             return f"{target} has it by now" if rows else None
         if not rows:
             return None if finding.verdict is Verdict.CONFLICT else f"{target} has it no more"
+        mask = mask_of(finding)
+        rows = rows if mask is None else [mask.copy(row) for row in rows]
         judged = finding.evidence.get("columns", {}) if finding.verdict is Verdict.MISMATCHED else {}
         differs = judged and not any(
             all(row.get(f"c:{name}") == sides["target"] for name, sides in judged.items()) for row in rows
@@ -86,7 +93,8 @@ def read_key_rows(context: WindowContext, findings: Iterable[Finding | AcceptedF
     for name, keys in wanted.items():
         for some in _in_parts(keys):
             by_point[name].update(read_rows(context, name, some))
-    return KeyRows(pipeline=context.pipeline, by_point=by_point)
+    mask = mask_of_rows(context.pipeline, context.storage)
+    return KeyRows(pipeline=context.pipeline, by_point=by_point, mask=mask)
 
 
 def tables_joined_to(pipeline: Pipeline, hop: str) -> list[str]:

@@ -29,6 +29,7 @@ from makewhole.model.verdict import Verdict
 from makewhole.model.window import Window
 from makewhole.tables.items import QuarantineExtra, RowsExtra, UpsertExtra
 from makewhole.tables.rows import TableRow, ValuedRow
+from makewhole.window.masks import mask_of
 
 
 class Fetcher:
@@ -167,7 +168,7 @@ class Fetcher:
                 raise ActionRefusedError.of(
                     RefusalCode.UNFIT, "the source's latest version deletes this key; delete its rows by hand"
                 )
-            ordered = survivor_first(rows, values)
+            ordered = survivor_first(rows, values, mask_of(draft.finding))
         return None if ordered is None else [valued.row for valued in ordered]
 
     def _require_in_no_table(self, hop: Hop, key: str) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from makewhole.model.errors import ActionRefusedError
 from makewhole.model.refusal import RefusalCode
 from makewhole.model.verdict import Finding
+from makewhole.signing.mask import Mask
 from makewhole.tables.rows import ValuedRow, Values, differing_columns
 
 
@@ -24,10 +25,12 @@ def require_rows_as_judged(rows: Sequence[ValuedRow], finding: Finding) -> None:
         )
 
 
-def survivor_first(rows: Sequence[ValuedRow], values: Values) -> list[ValuedRow] | None:
-    """Return the rows with the survivor first: the first row, in their order, that has the source's values.
+def survivor_first(rows: Sequence[ValuedRow], values: Values, mask: Mask | None = None) -> list[ValuedRow] | None:
+    """Return the rows with the survivor first: the first row, in their order, that has the source's values, which are
+    masked by `mask`.
 
     None: no row agrees with the source.
     """
-    agreeing = next((row for row in rows if not differing_columns(row.values, values)), None)
+    texts = (row.values if mask is None else mask.values(row.values) for row in rows)
+    agreeing = next((row for row, held in zip(rows, texts, strict=True) if not differing_columns(held, values)), None)
     return None if agreeing is None else [agreeing, *(row for row in rows if row is not agreeing)]

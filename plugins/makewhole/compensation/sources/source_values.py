@@ -1,7 +1,8 @@
 """Find the compared values that the source has for the keys of findings, wherever its record lies.
 
 Of an event its first record counts, under `upsert` the latest version. What the window's own slice decides is in the
-evidence; records outside it are fetched by position, rows by key.
+evidence; records outside it are fetched by position, rows by key. Where the evidence is masked, so are all of them:
+rows are masked alike before they are compared.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,6 +23,7 @@ from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.tables.rows import Values
 from makewhole.window.context import value_shape
+from makewhole.window.masks import mask_of
 
 _UNORDERED = Refusal(
     RefusalCode.NOT_KNOWN, "nothing shows which version of this key is the source's latest; repair it by hand"
@@ -58,10 +60,12 @@ class SourceValues:
             self._load_rows(self._hops[name], sorted(wanted_keys))
 
     def of(self, finding: Finding) -> Values | None:
-        """Return the source's values for a loaded finding; None: its latest version deletes the key.
+        """Return the source's values for a loaded finding, masked as its evidence is (`mask_of`); None: its latest
+        version deletes the key.
 
         Raises:
             RefusedError: they are not known.
+            CorruptionError: the key of the mask is gone.
         """
         hop, evidence = self._hops[finding.hop], finding.evidence
         if evidence.get("order_unknown"):
@@ -70,9 +74,9 @@ class SourceValues:
             deleted = evidence.get("latest", {}).get("tombstone")
             return None if deleted else {name: evidence["values"].get(name) for name in self._compared(hop)}
         source = self._pipeline.points[hop.source]
-        if has_log(source):
-            return self._of_record(source, hop, finding)
-        return self._of_row(source, hop, finding)
+        values = self._of_record(source, hop, finding) if has_log(source) else self._of_row(source, hop, finding)
+        mask = mask_of(finding)
+        return values if values is None or mask is None else mask.values(values)
 
     def has_row(self, hop: Hop, key: str) -> bool:
         """Return whether the table that a hop starts from has a row of this key now that passes the hop's filter."""

@@ -21,7 +21,9 @@ from makewhole.model.hops import Hop
 from makewhole.model.places.compared_columns import columns_read_at, compared_on
 from makewhole.model.points import can_look_up, has_log
 from makewhole.model.verdict import Finding, Verdict
+from makewhole.signing.mask import Mask, compared_values
 from makewhole.tables.rows import Values, differing_columns
+from makewhole.window.masks import mask_of, mask_on
 
 Stores = Mapping[str, CopiesByKey]
 _SHOWN = 10
@@ -68,11 +70,15 @@ class KeyJudge:
             values = self._values.of(finding)
         except RefusedError:
             return item
-        rows = [_values(copy) for copy in stores.get(store, {}).get(finding.key, [])]
+        mask = mask_of(finding)
+        rows = [_values(copy) for copy in _masked(stores.get(store, {}).get(finding.key, []), mask)]
         if not values or not rows or any(not differing_columns(row, values) for row in rows):
             return item
         names = sorted({name for row in rows for name in differing_columns(row, values)})
         compared = {"source": dict(values), store: rows[:_SHOWN]}
+        # The file may name columns since the window was judged.
+        now = mask_on(self._pipeline, self._hops[finding.hop]) if mask is None else None
+        compared = compared if now is None else compared_values(now, compared)
         reason = f"{item.reason}, and no row agrees with the source in {', '.join(names)}; correct one of them by hand"
         return replace(
             item, finding=replace(finding, evidence={**finding.evidence, "compared": compared}), reason=reason
@@ -94,7 +100,8 @@ class KeyJudge:
         if finding.verdict is Verdict.UNEXPECTED:
             return self._unexpected_problem(hop, finding, stores)
         if can_look_up(self._pipeline.points[hop.target]):
-            copies = stores[hop.target].get(finding.key, [])
+            mask = mask_of(finding)
+            copies = _masked(stores[hop.target].get(finding.key, []), mask)
             later = finding.evidence.get("later_sources")
             if later:
                 return _later_problem(hop.target, copies, later, self._pipeline.version_unit(hop))
@@ -129,7 +136,7 @@ class KeyJudge:
 
     def _unsent_problem(self, hop: Hop, finding: Finding) -> str | None:
         """Return why a missing record is not in its topic now with the source's values."""
-        copies = self._written[hop.target].get(finding.key, [])
+        copies = _masked(self._written[hop.target].get(finding.key, []), mask_of(finding))
         if not copies:
             return f"no committed record of it came to {hop.target}"
         values = self._values.of(finding)
@@ -152,8 +159,9 @@ class KeyJudge:
         expected = expected_at_stores(self._pipeline, hop.target, passes)
         values = self._values.of(finding)
         shows = False
+        mask = mask_of(finding)
         for store, must_hold in expected.items():
-            copies = stores[store].get(finding.key, [])
+            copies = _masked(stores[store].get(finding.key, []), mask)
             if must_hold is None and not copies:
                 continue
             problem = store_problem(store, copies, self._held_at(store, values) if must_hold is not False else None)
@@ -198,6 +206,11 @@ def store_problem(store: str, copies: Sequence[Mapping[str, Any]], values: Value
         return f"{store} holds it {len(copies)} times" if copies else f"{store} does not hold it"
     differing = differing_columns(_values(copies[0]), values)
     return f"{store} holds other values in {', '.join(differing)}" if differing else None
+
+
+def _masked(copies: Sequence[Mapping[str, Any]], mask: Mask | None) -> Sequence[Mapping[str, Any]]:
+    """Return rows or records with their values, and the hashes of these, as masked evidence has them."""
+    return copies if mask is None else [mask.copy(copy) for copy in copies]
 
 
 def _values(copy: Mapping[str, Any]) -> dict[str, str | None]:

@@ -25,6 +25,7 @@ from makewhole.model.points import has_log
 from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext
+from makewhole.window.masks import mask_on
 
 CopiesAt = Callable[[Hop, str, Mapping[str, str]], Mapping[str, Sequence[EndCopy]]]
 """Reads by key hash what an end of a hop (a point) has of some keys (by their hashes)."""
@@ -170,6 +171,7 @@ def _finding(pipeline: Pipeline, now: _KeyNow) -> JudgedFinding | None:
     reason = _reason(pipeline, key, verdict)
     if key.finding is not None:
         return replace(key.finding, outcome="open", reason=reason)
+    mask = mask_on(pipeline, key.at.hop)
     evidence = {
         CAUSED_BY: key.touched.plan,
         "repaired_hop": key.touched.hop,
@@ -182,7 +184,7 @@ def _finding(pipeline: Pipeline, now: _KeyNow) -> JudgedFinding | None:
         key_hash=key.touched.key_hash,
         verdict=verdict,
         cause=Cause.CHANGED_BY_REPAIR,
-        evidence=evidence,
+        evidence=evidence if mask is None else mask.evidence(evidence),
     )
     return JudgedFinding(finding=finding, reason=reason)
 

@@ -26,6 +26,7 @@ from makewhole.model.hops import Hop
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import has_log
 from makewhole.model.verdict import Cause, Finding, Verdict
+from makewhole.signing.mask import MASKED
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext
 from makewhole.window.readers.hop_offsets import read_hop_offsets
@@ -177,7 +178,9 @@ def _finding(
 def _of_source(finding: Finding) -> Mapping[str, Any]:
     """Return what the evidence says of the key's source."""
     return {
-        name: finding.evidence[name] for name in ("source", "source_copies", "row_hash") if name in finding.evidence
+        name: finding.evidence[name]
+        for name in ("source", "source_copies", "row_hash", MASKED)
+        if name in finding.evidence
     }
 
 

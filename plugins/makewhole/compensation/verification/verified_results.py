@@ -9,7 +9,8 @@ from makewhole.compute import rollup
 from makewhole.gate.summary import HopSummary
 from makewhole.journal.findings.window_findings import JudgedFinding
 from makewhole.journal.results.hop_results import HopResult
-from makewhole.model.verdict import DIFFERING, Cause, Finding, HopCounts, Verdict
+from makewhole.model.verdict import DIFFERING, Cause, HopCounts, Verdict
+from makewhole.window.masks import row_hash_of
 
 ERASED = "erased"
 WHOLE = ("repaired", "contained", "reversed", ERASED)
@@ -113,10 +114,5 @@ def _digest_change(items: Sequence[JudgedFinding]) -> int:
 
 def _lines(items: Iterable[tuple[JudgedFinding, Verdict]]) -> pl.DataFrame:
     """Return what the digest is over: the key, a verdict and the row hash of each finding."""
-    rows = [(item.finding.key_hash, verdict.value, _row_hash(item.finding)) for item, verdict in items]
+    rows = [(item.finding.key_hash, verdict.value, row_hash_of(item.finding)) for item, verdict in items]
     return pl.DataFrame(rows, schema=_LINES, orient="row")
-
-
-def _row_hash(finding: Finding) -> int | None:
-    row_hash = finding.evidence.get("row_hash")
-    return None if row_hash is None else int(row_hash)

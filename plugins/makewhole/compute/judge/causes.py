@@ -1,7 +1,7 @@
 """Find the cause of each verdict: the mechanism behind it, as far as the log and the consumer group show it."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -34,19 +34,25 @@ def _original(copy: Mapping[str, Any]) -> _Original:
     return _Original(copy["place"], copy["producer_id"], identity, _is_ours(copy))
 
 
-def explain(judged: pl.DataFrame, context: HopContext) -> pl.DataFrame:
-    """Return the findings (`FINDINGS`) of every judged row that is one, sorted by key hash."""
+Evidence = dict[str, Any]
+
+
+def explain(judged: pl.DataFrame, context: HopContext, masked: Callable[[Evidence], Evidence] = dict) -> pl.DataFrame:
+    """Return the findings (`FINDINGS`) of every judged row that is one, sorted by key hash. `masked`: their evidence as
+    it is kept."""
     wanted = judged.filter(pl.col("verdict").is_in([verdict.value for verdict in Verdict if verdict.is_finding]))
     if wanted.is_empty():
         return empty(FINDINGS)
     known = KeyFacts(wanted, context)
-    rows = [_finding(row, known, context) for row in wanted.iter_rows(named=True)]
+    rows = [_finding(row, known, context, masked) for row in wanted.iter_rows(named=True)]
     return pl.DataFrame(rows, schema=FINDINGS)
 
 
-def _finding(row: FrameRow, known: KeyFacts, context: HopContext) -> dict[str, Any]:
+def _finding(
+    row: FrameRow, known: KeyFacts, context: HopContext, masked: Callable[[Evidence], Evidence]
+) -> dict[str, Any]:
     cause = _cause(row, known, context)
-    evidence = evidence_of(row, known, context, cause)
+    evidence = masked(evidence_of(row, known, context, cause))
     return {
         "hop": context.hop,
         "key": row["key"],

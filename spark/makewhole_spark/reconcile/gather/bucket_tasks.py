@@ -12,6 +12,7 @@ from makewhole.model.hops import Hop, Semantics
 from makewhole.model.points import can_look_up, has_log
 from makewhole.model.retention import Erasure
 from makewhole.model.window import Window
+from makewhole.window.masks import prepare_mask
 from makewhole_spark.reconcile.bucket.other_windows import HandedOverFiles, LogOfErasures, OtherConfiguration
 from makewhole_spark.reconcile.bucket.task import AbsenceLimits, BucketTask, KnownElsewhere, OtherSource, has_slices
 from makewhole_spark.reconcile.gather.baseline import hop_baseline
@@ -35,7 +36,9 @@ _MOST_SEEN = 1 << 20
 
 
 def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
-    """Return one task per bucket that has any key on either side."""
+    """Return one task per bucket that has any key on either side. The key of masked values is made before the first of
+    them runs."""
+    prepare_mask(neighbours.context.pipeline, neighbours.context.storage)
     truncated = truncated_windows(neighbours, hop.target)
     reached = frozenset(window.window.number for window in truncated)
     source = PointFacts.of_source(neighbours, hop)

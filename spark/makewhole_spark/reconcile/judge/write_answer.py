@@ -16,6 +16,7 @@ from makewhole.compute.judge.judge_copies import BucketInput, committed_copies, 
 from makewhole.key_index.files import write_index_file
 from makewhole.model.verdict import DIFFERING, GAPS, Cause, HopCounts, Verdict
 from makewhole.tables.in_doubt import evidence_of_doubt, together
+from makewhole.window.masks import mask_on
 from makewhole_spark.reconcile.bucket.answer import BucketAnswer
 from makewhole_spark.reconcile.bucket.task import BucketTask
 from makewhole_spark.reconcile.judge.copies_outside import newly_truncated_keys
@@ -49,8 +50,10 @@ def write_answer(
     def known_besides(key_hash: str) -> dict[str, Any]:
         return marked.evidence_of(key_hash) | dict(ChainMap(*(dict(each.get(key_hash, {})) for each in seen)))
 
-    findings = explain(judged, replace(_hop_context(task, looked_up), not_lost=known_besides))
     storage = task.context.storage
+    mask = mask_on(task.context.pipeline, task.hop, storage)
+    context = replace(_hop_context(task, looked_up), not_lost=known_besides)
+    findings = explain(judged, context, dict if mask is None else mask.evidence)
     return BucketAnswer(
         hop=task.hop.name,
         bucket=task.bucket,

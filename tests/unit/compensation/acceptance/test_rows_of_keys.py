@@ -1,16 +1,20 @@
 """Test what the rows of an accepted key show: that it was changed since it was judged, or since it was accepted."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from makewhole.compensation.acceptance.rows_of_keys import KeyRows, tables_joined_to
+from makewhole.lake.mask_key import ensure_mask_key
+from makewhole.lake.storage import Storage
 from makewhole.model.acceptance import AcceptedFinding
 from makewhole.model.hops import Hop, Remedies, Remedy
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.model.verdict import Cause, Finding, Verdict
+from makewhole.signing.mask import Mask
 
 pytestmark = pytest.mark.unit
 
@@ -116,3 +120,23 @@ def test_what_the_file_reads_otherwise_since_is_no_change_of_the_rows() -> None:
 def test_only_tables_that_share_the_keys_of_a_hop_are_looked_at() -> None:
     assert tables_joined_to(PIPELINE, HOP) == ["a", "store"]
     assert tables_joined_to(PIPELINE, "customers→mirror") == ["customers", "mirror"]
+
+
+def test_what_is_kept_of_masked_rows_is_keyed_and_shows_changes_as_before() -> None:
+    one, other = (Mask(columns=frozenset({"amount"}), key=bytes([number]) * 32) for number in (1, 2))
+    as_read = rows(row("1"))
+    accepted = accepted_as(replace(as_read, mask=one))
+
+    assert len({accepted.held, as_read.held(MISMATCHED), replace(as_read, mask=other).held(MISMATCHED)}) == 3
+    assert not replace(rows(row("1", place="(0,9)")), mask=one).has_changed(accepted)
+    assert replace(rows(row("2")), mask=one).has_changed(accepted)
+
+
+def test_rows_are_held_to_masked_evidence_by_its_own_mask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = Storage(root=str(tmp_path))
+    monkeypatch.setenv("MAKEWHOLE_STORAGE", storage.root)
+    mask = Mask(columns=frozenset({"amount"}), key=ensure_mask_key(storage))
+    judged = finding(Verdict.MISMATCHED, **mask.evidence(dict(MISMATCHED.evidence)))
+
+    assert rows(row("2")).changed_since(judged) is None
+    assert rows(row("3")).changed_since(judged) == "store has other values of it than were judged"
