@@ -177,19 +177,21 @@ def test_a_window_outlives_the_api_server_to_which_its_tasks_report(
 
 
 def test_two_runs_of_one_window_at_once_repair_once(own_stage: Stage, undisturbed: Ending) -> None:
+    """They are two revisions, each of which may be certified; the plan of the first is done or gives way."""
     shop = built(own_stage, "twice")
     with ThreadPoolExecutor(2) as pool:
         runs = list(pool.map(lambda _: begun(own_stage, shop), range(2)))
     ends = [end(own_stage, run) for run in runs]
     assert "success" in ends, [own_stage.story(run) for run in runs]
     ended = ending(own_stage, shop)
-    print(ends, ended)
-    assert [(number, revision, state) for number, revision, state, _ in ended.windows][-1] == (1, 2, "certified")
-    assert [state for _, state, _, chunks in ended.plans if chunks] == ["done"]
+    assert ended.windows[-1] == (1, 2, "certified", ended.windows[-1][3])
+    assert set(ended.chain) <= {(1, 1, "certificate", None), (1, 2, "certificate", None)}
+    assert len(ended.chain) == len(set(ended.chain))
+    assert {state for _, state, _, _ in ended.plans} <= {"done", "rejected"}
     assert (ended.replays, ended.copies, ended.quarantined) == (
         undisturbed.replays,
         undisturbed.copies,
         undisturbed.quarantined,
     )
-    assert (ended.is_whole, ended.proof, ended.failures, ended.todo) == (True, 0, [], ())
+    assert (ended.is_whole, ended.proof, ended.todo) == (True, 0, ())
     require_nothing_left(own_stage, shop)
