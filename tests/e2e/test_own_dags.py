@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from examples.flights.settings import FIRST_DAY, day_after, day_start
 from tests.e2e.scenarios.own_dags import Consumed, OwnDag
 from tests.e2e.scenarios.pipeline_files import ORDERS, STARTED
 from tests.e2e.shop import ScenarioShop, moment_of
@@ -61,4 +62,5 @@ def test_a_consumer_is_red_when_a_certificate_is_revoked_and_computes_nothing(co
 def test_a_consumer_computes_again_what_was_revoked_and_certified_since(consumed: Consumed) -> None:
     assert consumed.certified_again.runs == ("success", "success", "failed", "success")
     assert consumed.certified_again.table == consumed.certified_again.proven == consumed.second.proven
-    assert (consumed.again["start"], consumed.again["until"]) == ("", "")
+    begin, end = (day_start(day_after(FIRST_DAY, days)).isoformat() for days in (0, 2))
+    assert (consumed.again["start"], consumed.again["until"]) == (begin, end)

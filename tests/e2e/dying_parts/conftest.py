@@ -25,6 +25,7 @@ PIPELINES = {
     "in_snapshot": shop_file("in_snapshot"),
     "in_reconcile": shop_file("in_reconcile"),
     "in_compensate": shop_file("in_compensate"),
+    "last_try": shop_file("last_try", retry_for="0s"),
     "child_alone": shop_file("child_alone"),
     "cleared": shop_file("cleared"),
     "cleared_late": shop_file("cleared_late"),

@@ -87,6 +87,15 @@ def todo(stage: Stage, shop: ScenarioShop) -> list[dict[str, Any]]:
     return [item for item in items if item["pipeline"] == shop.name]
 
 
+def require_open(stage: Stage, shop: ScenarioShop) -> None:
+    """Hold what people are shown of a window that is disturbed to what is true: it is open, nothing of it is proven,
+    and it waits for no person."""
+    printed = stage.command("windows", shop.name, "--json")
+    shown = [json.loads(line) for line in printed.stdout.splitlines()]
+    assert [(window["window"], window["state"], window["certificate"]) for window in shown] == [(1, "open", None)]
+    assert todo(stage, shop) == []
+
+
 def require_nothing_left(stage: Stage, shop: ScenarioShop) -> None:
     """Wait until no process works for the shop, and no lease is held."""
     until(lambda: None if processes_of(shop) else True, _LEFT_SECONDS, lambda: processes_of(shop))
