@@ -36,7 +36,8 @@ from tests.e2e.stage import RUN_SECONDS, Run, Stage, until, utc
 
 pytestmark = [pytest.mark.e2e, pytest.mark.extended, pytest.mark.timeout(1800)]
 
-TRIES_MOST = 3
+TRIES_MOST = 6
+"""Each try that an API server which is away does not take counts, too."""
 
 
 def require_undisturbed(stage: Stage, shop: ScenarioShop, run: Run, undisturbed: Ending) -> None:

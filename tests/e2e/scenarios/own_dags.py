@@ -105,13 +105,12 @@ class Moment:
 
 @dataclass(frozen=True, kw_only=True)
 class Consumed:
-    """A consumer of proven data, after: the first day's certificate; gaps in the second day, and its certificate; the
-    revocation of the first day's, and its new one. `revoked_log`: of the task that chooses, after the revocation;
-    `again`: what that task chose in the end."""
+    """A consumer of proven data, after: the first day's certificate; gaps in the second day; the revocation of the first
+    day's certificate, and its new one. `revoked_log`: of the task that chooses, after the revocation; `again`: what
+    that task chose in the end."""
 
     first: Moment
     gaps: Moment
-    second: Moment
     revoked: Moment
     revoked_log: str
     certified_again: Moment
@@ -159,18 +158,15 @@ def consumed(stage: Stage, shop: ScenarioShop) -> Consumed:
     shop.sql(_TWICE, middle)
     judged(middle, end, "gaps", plan_only=True)
     gaps = seen(1, middle)
-    judged(middle, end, "certified")
-    second = seen(2, end)
     shop.sql(_TWICE, begin)
     judged(begin, middle, "gaps", plan_only=True)
-    revoked = seen(3, end)
+    revoked = seen(2, middle)
     revoked_log = stage.log(_runs(stage)[-1], "choose")
     judged(begin, middle, "certified")
-    certified_again = seen(4, end)
+    certified_again = seen(3, middle)
     return Consumed(
         first=first,
         gaps=gaps,
-        second=second,
         revoked=revoked,
         revoked_log=revoked_log,
         certified_again=certified_again,
