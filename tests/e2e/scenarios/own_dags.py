@@ -105,8 +105,8 @@ class Moment:
 
 @dataclass(frozen=True, kw_only=True)
 class Consumed:
-    """A consumer of proven data, after: the first day's certificate; gaps in the second day; the revocation of the first
-    day's certificate, and its new one. `revoked_log`: of the task that chooses, after the revocation; `again`: what
+    """A consumer of proven data, after: the first day's certificate; gaps in the second day; the revocation of that
+    certificate, and a new one. `revoked_log`: of the task that chooses, after the revocation; `again`: what
     that task chose in the end."""
 
     first: Moment
