@@ -229,7 +229,8 @@ def run_of(stage: Stage, shop: ScenarioShop) -> Run | None:
 def second_scheduler(stage: Stage) -> Iterator[None]:
     """Run a scheduler beside the workers that a killed one left, which hold the port of the logs."""
     (port,) = free_ports(1)
-    variables = {**environment(stage.home), **stage.variables, "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(port)}
+    beside = psutil.Process(AirflowServer(stage.home).process("dag-processor").pid())
+    variables = {**beside.environ(), "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(port)}
     process = ServerProcess(name="second-scheduler", directory=stage.home / "airflow")
     process.start([str(Path(sys.executable).parent / "airflow"), "scheduler"], environment=variables)
     try:

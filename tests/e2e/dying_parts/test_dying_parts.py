@@ -124,7 +124,7 @@ def test_a_task_that_is_killed_in_its_last_try_leaves_what_a_person_goes_on_with
         kill_task(own_stage, run, "compensate", with_supervisor=True)
         assert end(own_stage, run) == "failed", own_stage.story(run)
         waiting = todo(own_stage, shop)
-        assert [item["command"] for item in waiting] == ["makewhole run last_try --window 1"], waiting
+        assert [item["command"] for item in waiting] == [f"makewhole run {shop.name} --window 1"], waiting
     again = own_stage.run_command("run", shop.name, "--window", "1", "--json")
     assert (again.code, again.document["state"], again.document["revision"]) == (0, "certified", 2)
     ended = ending(own_stage, shop)
