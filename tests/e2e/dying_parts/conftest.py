@@ -9,7 +9,7 @@ import pytest
 
 from makewhole.stack import local
 from tests.e2e.dying_parts.endings import Ending, ending
-from tests.e2e.dying_parts.kills import begun, built, end
+from tests.e2e.dying_parts.kills import begun, built, end, stop_loaders, up
 from tests.e2e.shop import shop_file
 from tests.e2e.stage import Stage
 
@@ -40,7 +40,7 @@ SHORT_WAITS = {
 """A task whose process is gone, and one that a dead scheduler left, are found within half a minute, not within five."""
 
 
-def started(folder: Path, suffix: str = "") -> Stage:
+def started(folder: Path) -> Stage:
     """Start a stack whose parts may be killed, with the pipelines above, by `makewhole up`."""
     pipelines = folder / "pipelines"
     pipelines.mkdir()
@@ -48,26 +48,35 @@ def started(folder: Path, suffix: str = "") -> Stage:
         (pipelines / f"{name}.yaml").write_text(text, encoding="utf-8")
     stage = Stage(folder / "home", pipelines, 1)
     stage.variables |= SHORT_WAITS
-    up = stage.command("up")
-    assert up.returncode == 0, up.stdout + up.stderr
+    made = stage.command("up")
+    assert made.returncode == 0, made.stdout + made.stderr
     return stage
 
 
 @pytest.fixture(scope="session")
-def own_stage() -> Iterator[Stage]:
+def one_stage() -> Iterator[Stage]:
     """A stack of these tests alone."""
     folder = Path(tempfile.mkdtemp(prefix="makewhole-dying-"))
     try:
         yield started(folder)
     finally:
+        stop_loaders()
         local.down(folder / "home")
         shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
-def undisturbed(own_stage: Stage) -> Ending:
+def undisturbed(one_stage: Stage) -> Ending:
     """A window that nothing disturbs."""
-    shop = built(own_stage, "undisturbed")
-    run = begun(own_stage, shop)
-    assert end(own_stage, run) == "success", own_stage.story(run)
-    return ending(own_stage, shop)
+    shop = built(one_stage, "undisturbed")
+    run = begun(one_stage, shop)
+    assert end(one_stage, run) == "success", one_stage.story(run)
+    return ending(one_stage, shop)
+
+
+@pytest.fixture
+def own_stage(one_stage: Stage) -> Stage:
+    """The stack with all its parts, whatever an earlier test that failed has left of it."""
+    if one_stage.command("status").returncode != 0:
+        up(one_stage)
+    return one_stage

@@ -43,14 +43,24 @@ class LastingShop(ScenarioShop):
             time.sleep(0.5)
 
 
+_built: list[LastingShop] = []
+
+
 def built(stage: Stage, name: str) -> LastingShop:
     """Return a shop with orders, some of which were handled wrongly, and a loader that works well from now on."""
     shop = LastingShop(name, stage.status["kafka"]["bootstrap"], stage.status["postgres"]["dsn"])
+    _built.append(shop)
     shop.build()
     shop.trade(range(ORDERS), STARTED - timedelta(hours=3), MISTAKES)
     shop.start_loader()
     stage.wait_for_dag(shop.pipeline_dag)
     return shop
+
+
+def stop_loaders() -> None:
+    """End the loaders of all shops; those of tests that failed still run."""
+    for shop in _built:
+        shop.stop_loader()
 
 
 def begun(stage: Stage, shop: ScenarioShop) -> Run:
