@@ -25,8 +25,6 @@ from tests.e2e.stage import ENDED, RUN_SECONDS, Run, Stage, until, utc
 from tests.world.sql import run_sql
 
 MISTAKES = Mistakes(never_sent=(7,), never_loaded=(11,), loaded_twice=(55,))
-REPLAYED = ({"O7", "O11"},)
-"""The orders that each plan writes to the topic: one from the ledger, one again."""
 Answer = TypeVar("Answer")
 _WAITING = "select client_port from pg_stat_activity where %s = any(pg_blocking_pids(pid))"
 _END_SECONDS = 2 * RUN_SECONDS

@@ -51,7 +51,8 @@ OWN_DAG = "nightly_orders"
 @dataclass(frozen=True, kw_only=True)
 class OwnDag:
     """A scheduled run of a DAG of people's own, the process of whose repair was killed. `done`: what its other tasks
-    wrote, in their order; `todo`: what waited for a person after the kill; `tries` of each task."""
+    wrote, in their order (task, time, orders in the warehouse); `tries`: of each task; `certified_at`: when the
+    certificate was issued; `chain`, `plans`: all entries of the pipeline's chain, and all its plans."""
 
     tasks: Mapping[str, str]
     tries: Mapping[str, int]
