@@ -99,9 +99,10 @@ class Hold:
 def held_in_snapshot(stage: Stage, shop: ScenarioShop, run: Run) -> Iterator[Hold]:
     """Hold the table that the snapshot of a run reads, until its application waits for it, and for as long as wanted
     then."""
-    stage.wait_for_task(run, "snapshot", "running")
+    stage.wait_for_task(run, "open_window", "success")  # before that, the table is looked at
     with _holding(stage.status["postgres"]["dsn"], f"lock table {shop.name}.outbox in access exclusive mode") as hold:
         hold.wait()
+        assert stage.tasks(run)["snapshot"] == "running", stage.story(run)
         yield hold
 
 
