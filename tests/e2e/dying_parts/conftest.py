@@ -17,7 +17,6 @@ _ASKED = "above_actions: 0, by: [oncall]"
 PIPELINES = {
     "undisturbed": shop_file("undisturbed"),
     "restarted": shop_file("restarted"),
-    "leftovers": shop_file("leftovers"),
     "reports": shop_file("reports"),
     "long_away": shop_file("long_away"),
     "triggerer": shop_file("triggerer", approval=_ASKED).replace("settle: 1s", "settle: 65s"),

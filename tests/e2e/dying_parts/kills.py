@@ -2,13 +2,11 @@
 
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
@@ -17,7 +15,6 @@ import psycopg2
 
 from makewhole.stack.airflow_server import COMPONENTS, AirflowServer
 from makewhole.stack.environment import environment
-from makewhole.stack.ports import free_ports
 from makewhole.stack.process import ServerProcess
 from tests.e2e.scenarios.pipeline_files import ORDERS, STARTED
 from tests.e2e.shop import Mistakes, ScenarioShop
@@ -232,17 +229,3 @@ def run_of(stage: Stage, shop: ScenarioShop) -> Run | None:
     """Return the run that opened the shop's only window; None: it is not opened yet."""
     requests = stage.journal("select request from makewhole.window where pipeline = %s", shop.name)
     return Run(dag=stage.oncall_of(shop.name), id=requests[0][0]) if requests else None
-
-
-@contextmanager
-def second_scheduler(stage: Stage) -> Iterator[None]:
-    """Run a scheduler beside the workers that a killed one left, which hold the port of the logs."""
-    (port,) = free_ports(1)
-    beside = psutil.Process(AirflowServer(stage.home).process("dag-processor").pid())
-    variables = {**beside.environ(), "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(port)}
-    process = ServerProcess(name="second-scheduler", directory=stage.home / "airflow")
-    process.start([str(Path(sys.executable).parent / "airflow"), "scheduler"], environment=variables)
-    try:
-        yield
-    finally:
-        process.stop()

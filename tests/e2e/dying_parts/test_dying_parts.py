@@ -26,7 +26,6 @@ from tests.e2e.dying_parts.kills import (
     kill_database,
     kill_task,
     run_of,
-    second_scheduler,
     tries,
     up,
 )
@@ -73,23 +72,6 @@ def test_a_task_that_is_killed_with_its_supervisor_in_compensate_repairs_once(
     with held_in_compensate(own_stage, shop, run):
         kill_task(own_stage, run, "compensate", with_supervisor=True)
         require_open(own_stage, shop)
-    require_undisturbed(own_stage, shop, run, undisturbed)
-
-
-def test_a_scheduler_that_starts_beside_what_a_killed_one_left_does_nothing_twice(
-    own_stage: Stage, undisturbed: Ending
-) -> None:
-    """The workers of the killed one go on with their tasks, as under a service manager that starts one process
-    again."""
-    shop = built(own_stage, "leftovers")
-    run = begun(own_stage, shop)
-    with held_in_snapshot(own_stage, shop, run) as hold:
-        kill_components(own_stage, "scheduler")
-        with second_scheduler(own_stage):
-            until(lambda: tries(own_stage, run, "snapshot") == 2 or None, 120, lambda: own_stage.story(run))
-            hold.release()
-            assert end(own_stage, run) == "success", own_stage.story(run)
-    up(own_stage)
     require_undisturbed(own_stage, shop, run, undisturbed)
 
 
