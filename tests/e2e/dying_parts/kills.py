@@ -2,7 +2,6 @@
 
 import os
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -182,24 +181,6 @@ def clear(stage: Stage, run: Run, task: str) -> None:
     """Clear a task that runs, and those after it, as the button of the page does."""
     body = {"dag_run_id": run.id, "task_ids": [task], "include_downstream": True, "only_failed": False}
     stage.client().post(f"/dags/{run.dag}/clearTaskInstances", json={"dry_run": False, **body}).raise_for_status()
-
-
-def answer_when_asked(stage: Stage, run: Run) -> threading.Thread:
-    """Approve the plan of a run whenever it is asked for, beside what goes on."""
-
-    def answer() -> None:
-        until(lambda: _answered(stage, run), _END_SECONDS, lambda: stage.story(run))
-
-    thread = threading.Thread(target=answer, name=f"answers {run.id}", daemon=True)
-    thread.start()
-    return thread
-
-
-def _answered(stage: Stage, run: Run) -> bool | None:
-    states = quietly(lambda: stage.tasks(run)) or {}
-    if states.get("approve") == "awaiting_input":
-        quietly(lambda: stage.answer(run, "Approve", "oncall"))
-    return True if (quietly(lambda: stage.state(run)) or "") in ENDED else None
 
 
 def end(stage: Stage, run: Run) -> str:

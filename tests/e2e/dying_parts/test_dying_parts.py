@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.dying_parts.endings import Ending, ending, require_nothing_left, require_open, todo
+from tests.e2e.dying_parts.endings import Ending, ending, require_nothing_left, require_open
 from tests.e2e.dying_parts.kills import (
-    answer_when_asked,
     begun,
     built,
     clear,
@@ -94,32 +93,6 @@ def test_a_task_that_is_killed_with_its_supervisor_while_spark_works_is_done_onc
     require_undisturbed(own_stage, shop, run, undisturbed)
 
 
-def test_a_task_that_is_killed_in_its_last_try_leaves_what_a_person_goes_on_with(
-    own_stage: Stage, undisturbed: Ending
-) -> None:
-    """With `retry_for: 0s` there is one try, in the DAG of the pipeline: the form has the longest time of all."""
-    shop = built(own_stage, "last_try")
-    own_stage.unpause(shop.pipeline_dag)
-    asked = own_stage.ask({"to": utc(STARTED)}, shop.pipeline_dag)
-    run = Run(dag=shop.pipeline_dag, id=asked.json()["dag_run_id"])
-    with held_in_compensate(own_stage, shop, run):
-        kill_task(own_stage, run, "compensate", with_supervisor=True)
-        assert end(own_stage, run) == "failed", own_stage.story(run)
-        waiting = todo(own_stage, shop)
-        assert [item["command"] for item in waiting] == [f"makewhole run {shop.name} --window 1"], waiting
-    again = own_stage.run_command("run", shop.name, "--window", "1", "--json")
-    assert (again.code, again.document["state"], again.document["revision"]) == (0, "certified", 2)
-    ended = ending(own_stage, shop)
-    assert (ended.replays, ended.copies, ended.quarantined, ended.is_whole, ended.todo) == (
-        undisturbed.replays,
-        undisturbed.copies,
-        undisturbed.quarantined,
-        True,
-        (),
-    )
-    require_nothing_left(own_stage, shop)
-
-
 def test_a_process_that_is_killed_under_its_supervisor_is_tried_again_at_once(
     own_stage: Stage, undisturbed: Ending
 ) -> None:
@@ -128,21 +101,6 @@ def test_a_process_that_is_killed_under_its_supervisor_is_tried_again_at_once(
     with held_in_compensate(own_stage, shop, run):
         kill_task(own_stage, run, "compensate", with_supervisor=False)
         require_open(own_stage, shop)
-    require_undisturbed(own_stage, shop, run, undisturbed)
-
-
-def test_a_triggerer_is_needed_neither_while_a_window_settles_nor_while_a_person_is_asked(
-    own_stage: Stage, undisturbed: Ending
-) -> None:
-    shop = built(own_stage, "triggerer")
-    run = begun(own_stage, shop)
-    own_stage.wait_for_task(run, "settle", "up_for_reschedule")
-    kill_components(own_stage, "triggerer")
-    own_stage.wait_for_question(run)
-    assert [item["what"].split(" plan ")[0] for item in todo(own_stage, shop)] == ["waits for an answer to"]
-    answer_when_asked(own_stage, run)
-    assert end(own_stage, run) == "success", own_stage.story(run)
-    up(own_stage)
     require_undisturbed(own_stage, shop, run, undisturbed)
 
 
