@@ -7,7 +7,7 @@ PARTS = $(BIN)/python -m tests.parts
 PARTS_ARGS = $(if $(PYTEST_ARGS),-- $(PYTEST_ARGS))
 
 .PHONY: help install demo test test-fast test-all test-unit test-integration test-e2e test-lab test-crash \
-	test-histories test-fuzz lab crashes histories fuzz yarn bench check lock
+	test-histories test-fuzz lab crashes dying-parts histories fuzz yarn bench check lock
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -55,6 +55,9 @@ lab: install ## all faults on a real cluster, docs/faults.md made of them (LAB_A
 crashes: install ## windows and plans killed, stopped, cut off at every call, and again in recovery; docs/crashes.md (CRASH_ARGS="-k kafka")
 	$(PYTEST) -m crash tests/crash --crash-results docs/crashes.json $(CRASH_ARGS)
 	$(BIN)/python -m tests.crash.report
+
+dying-parts: install ## parts of a real Airflow killed in the middle of windows (DYING_ARGS="-k scheduler")
+	$(PYTEST) -m e2e tests/e2e/dying_parts $(DYING_ARGS)
 
 histories: install ## random histories, each answer held to a model (HISTORIES_ARGS="--histories 1000 --seed 1", "--seed 7 --shrink")
 	$(PYTEST) -m histories tests/histories $(HISTORIES_ARGS)

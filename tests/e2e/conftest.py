@@ -1,5 +1,6 @@
 """Start one stack for the session and the scenarios on it, together and each on a shop of its own."""
 
+import json
 import os
 import shutil
 import tempfile
@@ -13,11 +14,12 @@ import pytest
 
 from makewhole.stack import local
 from makewhole.stack.ports import LOOPBACK
-from tests.e2e.scenarios import acceptances, approvals, failures, one_application, unattended
+from tests.e2e.scenarios import acceptances, approvals, failures, one_application, own_dags, unattended
 from tests.e2e.scenarios.acceptances import AcceptedByTwo
 from tests.e2e.scenarios.approvals import Answered, Asked, Planned, Undone
 from tests.e2e.scenarios.failures import Broken, Healed
 from tests.e2e.scenarios.one_application import Joined, Killed
+from tests.e2e.scenarios.own_dags import OWN_DAGS, Consumed, OwnDag
 from tests.e2e.scenarios.pipeline_files import FILES, GROUPS
 from tests.e2e.scenarios.unattended import Backfilled, Observed, Outlasted, Scheduled
 from tests.e2e.shop import ScenarioShop
@@ -33,6 +35,8 @@ _SCENARIOS: Mapping[str, Callable[[Stage, ScenarioShop], Any]] = {
     "healed": failures.healed,
     "answered": approvals.answered,
     "outlasted": unattended.outlasted,
+    "consumed": own_dags.consumed,
+    "nightly": own_dags.nightly,
     "scheduled": unattended.scheduled,
     "killed": one_application.killed,
     "joined": one_application.joined,
@@ -45,7 +49,7 @@ _SCENARIOS: Mapping[str, Callable[[Stage, ScenarioShop], Any]] = {
     "ignored": approvals.ignored,
 }
 """The longest first."""
-_FOR_TEST_ALL = frozenset(_SCENARIOS) - {"answered", "scheduled"}
+_FOR_TEST_ALL = frozenset(_SCENARIOS) - {"answered", "scheduled", "nightly"}
 """Scenarios left to `make test-all`: each takes a minute or more of two cores."""
 
 
@@ -93,12 +97,27 @@ def metrics() -> Iterator[TakenMetrics]:
         yield taken
 
 
+def own_dag_folder(folder: Path, scenarios: frozenset[str]) -> dict[str, str]:
+    """Write the DAG files of people's own that scenarios have; return the variables by which Airflow reads them, beside
+    makewhole's."""
+    own = folder / "people"
+    own.mkdir()
+    for name in scenarios & set(OWN_DAGS):
+        (own / f"{name}.py").write_text(OWN_DAGS[name], encoding="utf-8")
+    local_bundle = "airflow.dag_processing.bundles.local.LocalDagBundle"
+    bundles = [
+        {"name": "dags-folder", "classpath": local_bundle, "kwargs": {}},
+        {"name": "people", "classpath": local_bundle, "kwargs": {"path": str(own)}},
+    ]
+    return {"AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST": json.dumps(bundles)}
+
+
 @pytest.fixture(scope="session")
 def stage(folder: Path, wanted: frozenset[str], people: TakenPosts, metrics: TakenMetrics) -> Iterator[Stage]:
     """A stack of its own, with a folder of their pipelines, by `makewhole up` and `makewhole down`."""
     pipelines = folder / "pipelines"
     pipelines.mkdir()
-    for name in wanted:
+    for name in wanted & set(FILES):
         (pipelines / f"{name}.yaml").write_text(FILES[name])
     stage = Stage(folder / "home", pipelines, _AT_ONCE)
     (folder / "groups.yaml").write_text(GROUPS)
@@ -108,6 +127,7 @@ def stage(folder: Path, wanted: frozenset[str], people: TakenPosts, metrics: Tak
         "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": f"http://{LOOPBACK}:{metrics.port}/v1/metrics",
         "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL": "http/protobuf",
     }
+    stage.variables |= own_dag_folder(folder, wanted)
     stage.variables["AIRFLOW_CONN_PEOPLE"] = f"http://{LOOPBACK}:{people.port}"
     try:
         started = stage.command("up")
@@ -125,7 +145,8 @@ def stage(folder: Path, wanted: frozenset[str], people: TakenPosts, metrics: Tak
 def shops(stage: Stage) -> Iterator[Mapping[str, ScenarioShop]]:
     """A shop for each scenario, not built yet."""
     made = {
-        name: ScenarioShop(name, stage.status["kafka"]["bootstrap"], stage.status["postgres"]["dsn"]) for name in FILES
+        name: ScenarioShop(name, stage.status["kafka"]["bootstrap"], stage.status["postgres"]["dsn"])
+        for name in _SCENARIOS
     }
     yield made
     for shop in made.values():
@@ -172,3 +193,5 @@ accepted: Callable[..., AcceptedByTwo] = _seen("accepted")
 observed: Callable[..., Observed] = _seen("observed")
 joined: Callable[..., Joined] = _seen("joined")
 killed: Callable[..., Killed] = _seen("killed")
+nightly: Callable[..., OwnDag] = _seen("nightly")
+consumed: Callable[..., Consumed] = _seen("consumed")

@@ -25,7 +25,11 @@ SPARK_STEPS = (SNAPSHOT, RECONCILE, VALIDATE)
 """The tasks that submit Spark, in their order: the application of one goes on with those after it."""
 
 WINDOW_TASKS = frozenset(
-    {OPEN_WINDOW, SETTLE, *SPARK_STEPS, PLAN, APPROVE, COMPENSATE, VERIFY, CERTIFY, PUBLISH, REPORT_REVOKED}
+    {
+        *(OPEN_WINDOW, SETTLE, *SPARK_STEPS),
+        *(PLAN, APPROVE, COMPENSATE, VERIFY, CERTIFY),
+        *(PUBLISH, REPORT_REVOKED, REPORT_WATERMARK),
+    }
 )
 
 RESTORE = "restore"

@@ -40,4 +40,5 @@ FILES = {
     "accepted": shop_file("accepted", approval="above_actions: 0, by: [oncall, admin]", is_observing=True),
     "joined": shop_file("joined"),
     "killed": shop_file("killed"),
+    "nightly": shop_file("nightly"),
 }

@@ -45,7 +45,8 @@ def test_task_that_reports_revocations_runs_whatever_became_of_the_window() -> N
     for dag in (reconcile_dag(PUBLISHING), oncall_dag([PLAIN, PUBLISHING]), continue_dag(PUBLISHING)):
         task = dag.get_task("report_revoked")
         assert task.upstream_task_ids == {"certify"}
-        assert task.trigger_rule == TriggerRule.ALL_DONE
+        assert (task.is_teardown, task.trigger_rule) == (True, TriggerRule.ALL_DONE_SETUP_SUCCESS)
+        assert task.on_failure_fail_dagrun
         assert list(task.outlets) == outlets(dag)
         publish = dag.get_task("publish")
         assert publish.trigger_rule == TriggerRule.ALL_SUCCESS  # it fails with `certify`, and the run with it

@@ -1,8 +1,9 @@
 """Test that a window can be a group of tasks in a DAG of one's own."""
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from airflow.serialization.serialized_objects import DagSerialization
 
 from makewhole.model.errors import ConfigurationError, RefusedError
 from makewhole.orchestration.dags import reconcile_dag
+from makewhole.orchestration.steps import opening
 from makewhole.orchestration.task_ids import dag_and_run, request_id
 from makewhole.orchestration.window_group import MakewholeWindow
 from makewhole.window.context import find_pipeline
@@ -64,6 +66,49 @@ def test_a_group_has_the_tasks_of_the_pipelines_own_dag_between_those_around_it(
     assert dag.get_task("load").retry_policy is None
 
 
+def test_behind_a_window_that_is_published_comes_the_next_task_though_nothing_was_revoked(tmp_path: Path) -> None:
+    """The task that reports revocations is skipped where there are none, which would skip whatever waits for it."""
+    published = FILE.replace('key: "$.id"}', 'key: "$.id", publish: {}}')
+    (tmp_path / "orders.yaml").write_text(published.replace("points:", "compare: {amount: string}\npoints:"))
+
+    dag = nightly()
+
+    assert {one for one, other in edges(dag) if other == "report"} == {"publish"}
+    reported = dag.get_task("report_revoked")
+    assert (reported.is_teardown, reported.on_failure_fail_dagrun) == (True, True)
+    assert edges(dag) >= {("certify", "publish"), ("certify", "report_revoked")}
+
+
+@pytest.mark.parametrize("run_type", ["scheduled", "backfill"])
+def test_a_run_of_a_moment_covers_what_came_since_the_last_window(run_type: str) -> None:
+    """Airflow gives the runs of a cron string an interval without length."""
+    moment, before = datetime(2026, 1, 2, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)
+
+    assert (requested(run_type, moment, moment).start, requested(run_type, moment, moment).end) == (None, moment)
+    assert (requested(run_type, before, moment).start, requested(run_type, before, moment).end) == (before, moment)
+
+
+def requested(run_type: str, start: datetime | None, end: datetime | None) -> Any:
+    """Return what is asked for by a run of a DAG of one's own, which has no form."""
+    run = SimpleNamespace(
+        dag_id="nightly",
+        run_id="r",
+        run_type=run_type,
+        data_interval_start=start,
+        data_interval_end=end,
+        triggering_user_name=None,
+    )
+    return opening._window_request({"dag_run": run, "params": {}})
+
+
+@pytest.mark.parametrize("run_type", ["manual", "asset_triggered", "scheduled"])
+def test_a_run_without_an_interval_reaches_to_now(run_type: str) -> None:
+    before = datetime.now(UTC)
+    request = requested(run_type, None, None)
+    assert request.start is None
+    assert before <= request.end <= datetime.now(UTC)
+
+
 def test_airflow_keeps_such_a_dag_as_it_keeps_others() -> None:
     document = DagSerialization.to_dict(nightly(group_id="proof", tooltip="What was loaded is there"))
 
@@ -85,7 +130,7 @@ def test_a_dag_holds_one_window() -> None:
         nightly(add=lambda: MakewholeWindow(pipeline="orders", group_id="another"))
 
 
-@pytest.mark.parametrize("name", ["open_window", "publish"])
+@pytest.mark.parametrize("name", ["open_window", "publish", "report_watermark"])
 def test_a_task_of_ones_own_with_the_name_of_a_step_is_refused(name: str) -> None:
     """Airflow would give the second one another name, which no step knows."""
     with pytest.raises(RefusedError, match=f"d has tasks called {name}: "), DAG("d", start_date=datetime(2026, 1, 1)):

@@ -5,41 +5,79 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import httpx
 from rich.console import Console
 from rich.text import Text
 
 from makewhole.cli.airflow_api import Access, AirflowApi, AirflowRefusedError
 from makewhole.cli.environment import printable
 from makewhole.cli.plan.open_questions import acceptance_of_run, plan_of_run
+from makewhole.model.errors import TransientError
 
 logger = logging.getLogger(__name__)
 _NOTE_LENGTH = 500
 _ENDED = ("success", "failed")
 _POLL_SECONDS = 1.0
+_AWAY_SECONDS = 600.0  # longer than an API server takes to be started again, or moved to another machine
 
 
 def follow(api: AirflowApi, dag: str, run_id: str, out: Console, where: Access) -> None:
-    """Poll until the run has ended."""
-    seen: dict[str, str] = {}
-    asked_tries: set[int] = set()
+    """Poll until the run has ended. A run goes on while its API server is started again, and so does this.
+
+    Raises:
+        TransientError: Airflow has not answered for ten minutes.
+    """
+    followed = _FollowedRun(api, dag, run_id, out, where)
     with out.status("starting") as status:
+        away_since: float | None = None
         while True:
-            tasks = api.get(f"/dags/{dag}/dagRuns/{run_id}/taskInstances", limit=100)["task_instances"]
-            for task in sorted(tasks, key=lambda task: task["start_date"] or "9999"):
-                _print_change(task, seen, out, status.update)
-                if task["state"] == "awaiting_input" and task["try_number"] not in asked_tries:
-                    asked_tries.add(task["try_number"])
-                    out.print(f"waits for a person: {where.run_url(dag, run_id)}/required_actions")
-                    plan, acceptance = plan_of_run(api, dag, run_id), acceptance_of_run(api, dag, run_id)
-                    if plan:
-                        out.print(
-                            f"look: makewhole plan dry-run {plan}; answer: makewhole plan approve {plan}, or reject"
-                        )
-                    if acceptance:
-                        out.print(f"another person answers: makewhole accept --approve {acceptance}, or --reject")
-            if api.get(f"/dags/{dag}/dagRuns/{run_id}")["state"] in _ENDED:
-                return
+            try:
+                if followed.look(status.update):
+                    return
+                away_since = None
+            except (httpx.TransportError, AirflowRefusedError) as error:
+                if isinstance(error, AirflowRefusedError) and not httpx.codes.is_server_error(error.status):
+                    raise
+                if away_since is None:
+                    out.print("Airflow does not answer; the run goes on without it, and this waits")
+                    away_since = time.monotonic()
+                if time.monotonic() - away_since > _AWAY_SECONDS:
+                    raise TransientError(
+                        f"Airflow has not answered for {_AWAY_SECONDS / 60:.0f} min. Run {run_id} goes on without this "
+                        f"command: {where.run_url(dag, run_id)}, or `makewhole windows`, says how it ended"
+                    ) from error
             time.sleep(_POLL_SECONDS)
+
+
+class _FollowedRun:
+    """A run, and what was printed of it so far."""
+
+    def __init__(self, api: AirflowApi, dag: str, run_id: str, out: Console, where: Access) -> None:
+        self._api, self._dag, self._run_id, self._out, self._where = api, dag, run_id, out, where
+        self._seen: dict[str, str] = {}
+        self._asked_tries: set[int] = set()
+
+    def look(self, update: Callable[[str], None]) -> bool:
+        """Print what has changed since the last look; return whether the run has ended. Harmless to do again when
+        Airflow stopped answering in the middle."""
+        path = f"/dags/{self._dag}/dagRuns/{self._run_id}"
+        tasks = self._api.get(f"{path}/taskInstances", limit=100)["task_instances"]
+        for task in sorted(tasks, key=lambda task: task["start_date"] or "9999"):
+            _print_change(task, self._seen, self._out, update)
+            if task["state"] == "awaiting_input" and task["try_number"] not in self._asked_tries:
+                self._print_question()
+                self._asked_tries.add(task["try_number"])
+        return self._api.get(path)["state"] in _ENDED
+
+    def _print_question(self) -> None:
+        """Print what waits for a person, and the command to answer it."""
+        plan = plan_of_run(self._api, self._dag, self._run_id)
+        acceptance = acceptance_of_run(self._api, self._dag, self._run_id)
+        self._out.print(f"waits for a person: {self._where.run_url(self._dag, self._run_id)}/required_actions")
+        if plan:
+            self._out.print(f"look: makewhole plan dry-run {plan}; answer: makewhole plan approve {plan}, or reject")
+        if acceptance:
+            self._out.print(f"another person answers: makewhole accept --approve {acceptance}, or --reject")
 
 
 def result_line(document: Mapping[str, Any]) -> str:
@@ -60,10 +98,11 @@ def result_line(document: Mapping[str, Any]) -> str:
 
 
 def note_result(api: AirflowApi, dag: str, run_id: str, document: Mapping[str, Any]) -> None:
-    """Write the result as the note of a run, which Airflow's list of runs shows; who may not leaves it without one."""
+    """Write the result as the note of a run, which Airflow's list of runs shows. Who may not leaves it without one, and
+    so does an Airflow that does not answer: the result stands."""
     try:
         api.send("PATCH", f"/dags/{dag}/dagRuns/{run_id}", {"note": result_line(document)})
-    except AirflowRefusedError as error:
+    except (AirflowRefusedError, httpx.HTTPError) as error:
         logger.info("the run has no note: %s", error)
 
 

@@ -85,12 +85,18 @@ def log_opened(opened: "OpenedWindow", remark: str) -> dict[str, Any]:
 
 
 def _window_request(context: Mapping[str, Any]) -> "Request":
-    """Return the interval of a scheduled run, or the one in the form."""
+    """Return the interval of a scheduled run, or the one in the form.
+
+    A run of a plain cron string is of a moment, and has an interval without length: its window reaches from where the
+    last one ended to that moment.
+    """
     from makewhole.window.opening.interval import Request
 
     run, form = context["dag_run"], context["params"]
-    if run.run_type in ("scheduled", "backfill"):
+    if run.run_type in ("scheduled", "backfill") and run.data_interval_end is not None:
         start, end = run.data_interval_start, run.data_interval_end
+        if start == end:
+            start = None
     else:
         start, end = parse_moment(form.get("from")), parse_moment(form.get("to")) or datetime.now(UTC)
     return Request(

@@ -1,0 +1,77 @@
+"""Start a stack of its own for tests that kill parts of it."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from makewhole.stack import local
+from tests.e2e.dying_parts.endings import Ending, ending
+from tests.e2e.dying_parts.kills import begun, built, end, stop_loaders, up
+from tests.e2e.shop import shop_file
+from tests.e2e.stage import Stage
+
+PIPELINES = {
+    "undisturbed": shop_file("undisturbed"),
+    "restarted": shop_file("restarted"),
+    "reports": shop_file("reports"),
+    "long_away": shop_file("long_away"),
+    "database": shop_file("database"),
+    "in_snapshot": shop_file("in_snapshot"),
+    "in_reconcile": shop_file("in_reconcile"),
+    "in_compensate": shop_file("in_compensate"),
+    "child_alone": shop_file("child_alone"),
+    "cleared": shop_file("cleared"),
+    "cleared_late": shop_file("cleared_late"),
+    "twice": shop_file("twice"),
+}
+SHORT_WAITS = {
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "30",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "3",
+    "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "10",
+}
+"""A task whose process is gone, and one that a dead scheduler left, are found within half a minute, not within five."""
+
+
+def started(folder: Path) -> Stage:
+    """Start a stack whose parts may be killed, with the pipelines above, by `makewhole up`."""
+    pipelines = folder / "pipelines"
+    pipelines.mkdir()
+    for name, text in PIPELINES.items():
+        (pipelines / f"{name}.yaml").write_text(text, encoding="utf-8")
+    stage = Stage(folder / "home", pipelines, 1)
+    stage.variables |= SHORT_WAITS
+    made = stage.command("up")
+    assert made.returncode == 0, made.stdout + made.stderr
+    return stage
+
+
+@pytest.fixture(scope="session")
+def one_stage() -> Iterator[Stage]:
+    """A stack of these tests alone."""
+    folder = Path(tempfile.mkdtemp(prefix="makewhole-dying-"))
+    try:
+        yield started(folder)
+    finally:
+        stop_loaders()
+        local.down(folder / "home")
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def undisturbed(one_stage: Stage) -> Ending:
+    """A window that nothing disturbs."""
+    shop = built(one_stage, "undisturbed")
+    run = begun(one_stage, shop)
+    assert end(one_stage, run) == "success", one_stage.story(run)
+    return ending(one_stage, shop)
+
+
+@pytest.fixture
+def own_stage(one_stage: Stage) -> Stage:
+    """The stack with all its parts, whatever an earlier test that failed has left of it."""
+    if one_stage.command("status").returncode != 0:
+        up(one_stage)
+    return one_stage

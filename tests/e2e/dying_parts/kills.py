@@ -1,0 +1,212 @@
+"""Kill parts of a stack in the middle of a window, start them again, and wait for the end of the window."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import httpx
+import psutil
+import psycopg2
+
+from makewhole.stack.airflow_server import COMPONENTS, AirflowServer
+from makewhole.stack.environment import environment
+from makewhole.stack.process import ServerProcess
+from tests.e2e.scenarios.pipeline_files import ORDERS, STARTED
+from tests.e2e.shop import Mistakes, ScenarioShop
+from tests.e2e.stage import ENDED, RUN_SECONDS, Run, Stage, until, utc
+from tests.world.sql import run_sql
+
+MISTAKES = Mistakes(never_sent=(7,), never_loaded=(11,), loaded_twice=(55,))
+Answer = TypeVar("Answer")
+_WAITING = "select client_port from pg_stat_activity where %s = any(pg_blocking_pids(pid))"
+_END_SECONDS = 2 * RUN_SECONDS
+
+
+class LastingShop(ScenarioShop):
+    """A shop whose loader writes again what its database did not take, and counts nothing twice."""
+
+    def _store(self, order: dict[str, Any]) -> None:
+        while not self._is_over.is_set():
+            with suppress(psycopg2.OperationalError, psycopg2.InterfaceError):
+                super()._store(order)
+                return
+            time.sleep(0.5)
+
+
+_built: list[LastingShop] = []
+
+
+def built(stage: Stage, name: str) -> LastingShop:
+    """Return a shop with orders, some of which were handled wrongly, and a loader that works well from now on."""
+    shop = LastingShop(name, stage.status["kafka"]["bootstrap"], stage.status["postgres"]["dsn"])
+    _built.append(shop)
+    shop.build()
+    shop.trade(range(ORDERS), STARTED - timedelta(hours=3), MISTAKES)
+    shop.start_loader()
+    stage.wait_for_dag(shop.pipeline_dag)
+    return shop
+
+
+def stop_loaders() -> None:
+    """End the loaders of all shops; those of tests that failed still run."""
+    for shop in _built:
+        shop.stop_loader()
+
+
+def begun(stage: Stage, shop: ScenarioShop) -> Run:
+    """Begin a run of the shop's only window."""
+    return stage.begin(shop.name, to=utc(STARTED))
+
+
+class Hold:
+    """A lock that a window has to wait for."""
+
+    def __init__(self, dsn: str, statement: str) -> None:
+        self._dsn, self._statement = dsn, statement
+        self._connection = psycopg2.connect(dsn)
+        with self._connection.cursor() as cursor:
+            cursor.execute(statement)
+
+    def wait(self) -> psutil.Process:
+        """Wait until a process of the service waits for it; return that."""
+        return until(self._waiting, RUN_SECONDS, lambda: f"a session that waits for: {self._statement}")
+
+    def _waiting(self) -> psutil.Process | None:
+        ports = {port for (port,) in run_sql(self._dsn, _WAITING, self._connection.info.backend_pid)}
+        owners = {one.pid for one in psutil.net_connections("tcp") if one.laddr and one.laddr.port in ports}
+        for pid in owners - {None, os.getpid()}:
+            with suppress(psutil.NoSuchProcess):
+                process = psutil.Process(pid)
+                if not process.name().startswith("postgres"):
+                    return process
+        return None
+
+    def release(self) -> None:
+        """Release it; harmless when its server is gone."""
+        with suppress(psycopg2.Error):
+            self._connection.close()
+
+
+@contextmanager
+def held_in_snapshot(stage: Stage, shop: ScenarioShop, run: Run) -> Iterator[Hold]:
+    """Hold the table that the snapshot of a run reads, until its application waits for it, and for as long as wanted
+    then."""
+    stage.wait_for_task(run, "open_window", "success")  # before that, the table is looked at
+    with _holding(stage.status["postgres"]["dsn"], f"lock table {shop.name}.outbox in access exclusive mode") as hold:
+        hold.wait()
+        assert stage.tasks(run)["snapshot"] == "running", stage.story(run)
+        yield hold
+
+
+@contextmanager
+def held_in_compensate(stage: Stage, shop: ScenarioShop, run: Run) -> Iterator[Hold]:
+    """Hold the table that the plan of a run writes to, after its records, until its task waits for it, and for as long
+    as wanted then. Who reads it does not wait."""
+    with _holding(stage.status["postgres"]["dsn"], f"lock table {shop.name}.warehouse in exclusive mode") as hold:
+        waiting = hold.wait()
+        assert stage.tasks(run)["compensate"] == "running", (waiting.cmdline(), stage.story(run))
+        yield hold
+
+
+def held_window(shop: ScenarioShop, stage: Stage) -> AbstractContextManager[Hold]:
+    """Hold the row of the shop's window in the journal, which the results of comparing wait for."""
+    journal = environment(stage.home)["MAKEWHOLE_JOURNAL_DSN"]
+    return _holding(journal, f"select from makewhole.window where pipeline = '{shop.name}' for no key update")
+
+
+@contextmanager
+def _holding(dsn: str, statement: str) -> Iterator[Hold]:
+    hold = Hold(dsn, statement)
+    try:
+        yield hold
+    finally:
+        hold.release()
+
+
+def task_process(stage: Stage, run: Run, task: str) -> psutil.Process:
+    """Return the process of a task that runs."""
+    instance = stage.get(f"{run.path}/taskInstances/{task}")["id"]
+    return until(lambda: _named(f"airflow worker -- {instance}"), 30, lambda: stage.story(run))
+
+
+def _named(title: str) -> psutil.Process | None:
+    for process in psutil.process_iter(["cmdline"]):
+        if " ".join(process.info["cmdline"] or ()).strip() == title:
+            return process
+    return None
+
+
+def kill_task(stage: Stage, run: Run, task: str, *, with_supervisor: bool) -> None:
+    """Kill the process of a task by SIGKILL, and first, where that is wanted, the worker of the executor that watches
+    over it; nothing that the task has started."""
+    process = task_process(stage, run, task)
+    supervisor = process.parent()
+    assert supervisor is not None
+    assert "LocalExecutor:" in supervisor.cmdline(), supervisor.cmdline()
+    if with_supervisor:
+        supervisor.kill()
+    process.kill()
+
+
+def kill_components(stage: Stage, *names: str) -> None:
+    """Kill components of Airflow by SIGKILL."""
+    server = AirflowServer(stage.home)
+    assert set(names) <= set(COMPONENTS)
+    for name in names:
+        assert server.process(name).send(signal.SIGKILL) is not None, name
+
+
+def kill_database(stage: Stage) -> None:
+    """Kill PostgreSQL, which has Airflow's metadata, the journal and the shops, by SIGKILL."""
+    process = ServerProcess(name="postgres", directory=stage.home / "postgres")
+    assert process.send(signal.SIGKILL) is not None
+    until(lambda: None if process.is_running() else True, 30, lambda: "the end of PostgreSQL")
+
+
+def up(stage: Stage) -> None:
+    """Start again what is dead, until all of it stays up."""
+    for _ in range(3):
+        started = stage.command("up")
+        time.sleep(2)
+        if started.returncode == 0 and stage.command("status").returncode == 0:
+            return
+    raise AssertionError(started.stdout + started.stderr)
+
+
+def clear(stage: Stage, run: Run, task: str) -> None:
+    """Clear a task that runs, and those after it, as the button of the page does."""
+    body = {"dag_run_id": run.id, "task_ids": [task], "include_downstream": True, "only_failed": False}
+    stage.client().post(f"/dags/{run.dag}/clearTaskInstances", json={"dry_run": False, **body}).raise_for_status()
+
+
+def end(stage: Stage, run: Run) -> str:
+    """Wait for the end of a run, by an Airflow that may be starting; return its state."""
+
+    def look() -> str | None:
+        state = quietly(lambda: stage.state(run))
+        return state if state in ENDED else None
+
+    return until(look, _END_SECONDS, lambda: stage.story(run), every=2.0)
+
+
+def quietly(ask: Callable[[], Answer]) -> Answer | None:
+    """Ask an Airflow that may be starting; None: it does not answer."""
+    try:
+        return ask()
+    except httpx.HTTPError:
+        return None
+
+
+def tries(stage: Stage, run: Run, task: str) -> int:
+    """Return how often a task of a run was begun; 0 while Airflow does not answer."""
+    return quietly(lambda: int(stage.get(f"{run.path}/taskInstances/{task}")["try_number"])) or 0
+
+
+def run_of(stage: Stage, shop: ScenarioShop) -> Run | None:
+    """Return the run that opened the shop's only window; None: it is not opened yet."""
+    requests = stage.journal("select request from makewhole.window where pipeline = %s", shop.name)
+    return Run(dag=stage.oncall_of(shop.name), id=requests[0][0]) if requests else None

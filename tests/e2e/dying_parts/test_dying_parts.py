@@ -1,0 +1,172 @@
+"""Test that a window survives whatever dies under it: its true verdict, one certificate, each record replayed once.
+
+Each takes one to three minutes: a window, and the parts that are started again.
+"""
+
+import json
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+
+from tests.e2e.dying_parts.endings import Ending, ending, require_nothing_left, require_open
+from tests.e2e.dying_parts.kills import (
+    begun,
+    built,
+    clear,
+    end,
+    held_in_compensate,
+    held_in_snapshot,
+    held_window,
+    kill_components,
+    kill_database,
+    kill_task,
+    run_of,
+    tries,
+    up,
+)
+from tests.e2e.scenarios.pipeline_files import STARTED
+from tests.e2e.shop import ScenarioShop
+from tests.e2e.stage import RUN_SECONDS, Run, Stage, until, utc
+
+pytestmark = [pytest.mark.e2e, pytest.mark.extended, pytest.mark.timeout(1800)]
+
+TRIES_MOST = 6
+"""Each try that an API server which is away does not take counts, too."""
+
+
+def require_undisturbed(stage: Stage, shop: ScenarioShop, run: Run, undisturbed: Ending) -> None:
+    """Wait for the end of a run, and hold it to that of a window which nothing disturbed."""
+    assert end(stage, run) == "success", stage.story(run)
+    assert ending(stage, shop) == undisturbed
+    require_nothing_left(stage, shop)
+    begun_tasks = stage.get(f"{run.path}/taskInstances")["task_instances"]
+    assert max(task["try_number"] for task in begun_tasks) <= TRIES_MOST, stage.story(run)
+
+
+def test_a_scheduler_that_is_killed_and_started_again_goes_on_with_the_window(
+    own_stage: Stage, undisturbed: Ending
+) -> None:
+    shop = built(own_stage, "restarted")
+    run = begun(own_stage, shop)
+    with held_in_snapshot(own_stage, shop, run):
+        kill_components(own_stage, "scheduler")
+        status = own_stage.run_command("status", "--json")
+        assert [name for name, part in status.document["health"].items() if part["state"] == "dead"] == [
+            "airflow-scheduler"
+        ]
+        require_open(own_stage, shop)
+        up(own_stage)
+    require_undisturbed(own_stage, shop, run, undisturbed)
+
+
+def test_a_task_that_is_killed_with_its_supervisor_in_compensate_repairs_once(
+    own_stage: Stage, undisturbed: Ending
+) -> None:
+    shop = built(own_stage, "in_compensate")
+    run = begun(own_stage, shop)
+    with held_in_compensate(own_stage, shop, run):
+        kill_task(own_stage, run, "compensate", with_supervisor=True)
+        require_open(own_stage, shop)
+    require_undisturbed(own_stage, shop, run, undisturbed)
+
+
+@pytest.mark.parametrize("task", ["snapshot", "reconcile"])
+def test_a_task_that_is_killed_with_its_supervisor_while_spark_works_is_done_once(
+    own_stage: Stage, undisturbed: Ending, task: str
+) -> None:
+    """The application outlives its task, and is still at work when the task is tried again."""
+    shop = built(own_stage, f"in_{task}")
+    run = begun(own_stage, shop)
+    with held_in_snapshot(own_stage, shop, run) as hold:
+        if task == "snapshot":
+            kill_task(own_stage, run, "snapshot", with_supervisor=True)
+            until(lambda: tries(own_stage, run, "snapshot") == 2 or None, 120, lambda: own_stage.story(run))
+        else:
+            with held_window(shop, own_stage) as reconciling:
+                hold.release()
+                reconciling.wait()
+                kill_task(own_stage, run, "snapshot", with_supervisor=True)
+    require_undisturbed(own_stage, shop, run, undisturbed)
+
+
+def test_a_process_that_is_killed_under_its_supervisor_is_tried_again_at_once(
+    own_stage: Stage, undisturbed: Ending
+) -> None:
+    shop = built(own_stage, "child_alone")
+    run = begun(own_stage, shop)
+    with held_in_compensate(own_stage, shop, run):
+        kill_task(own_stage, run, "compensate", with_supervisor=False)
+        require_open(own_stage, shop)
+    require_undisturbed(own_stage, shop, run, undisturbed)
+
+
+def test_a_database_that_is_killed_in_compensate_loses_nothing(own_stage: Stage, undisturbed: Ending) -> None:
+    """It holds Airflow's metadata, the journal and the tables."""
+    shop = built(own_stage, "database")
+    run = begun(own_stage, shop)
+    with held_in_compensate(own_stage, shop, run):
+        kill_database(own_stage)
+    up(own_stage)
+    require_undisturbed(own_stage, shop, run, undisturbed)
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "hold"),
+    [("cleared", "snapshot", held_in_snapshot), ("cleared_late", "compensate", held_in_compensate)],
+)
+def test_a_task_that_is_cleared_while_it_runs_is_done_once(
+    own_stage: Stage, undisturbed: Ending, name: str, task: str, hold: Callable[..., AbstractContextManager[Any]]
+) -> None:
+    shop = built(own_stage, name)
+    run = begun(own_stage, shop)
+    with hold(own_stage, shop, run):
+        clear(own_stage, run, task)
+        until(lambda: tries(own_stage, run, task) == 2 or None, 120, lambda: own_stage.story(run))
+        require_open(own_stage, shop)
+    require_undisturbed(own_stage, shop, run, undisturbed)
+
+
+@pytest.mark.parametrize(("name", "away_seconds"), [("reports", 8.0), ("long_away", 45.0)])
+def test_a_window_outlives_the_api_server_to_which_its_tasks_report(
+    own_stage: Stage, undisturbed: Ending, name: str, away_seconds: float
+) -> None:
+    """Away for a short time, the report of a task comes later; for a longer one, the task is given up and done again.
+    Whoever follows the run on the command line goes on following it."""
+    shop = built(own_stage, name)
+    with ThreadPoolExecutor(1) as beside:
+        followed = beside.submit(own_stage.command, "run", shop.name, "--to", utc(STARTED), "--json")
+        run = until(lambda: run_of(own_stage, shop), RUN_SECONDS, lambda: followed)
+        with held_in_snapshot(own_stage, shop, run):
+            kill_components(own_stage, "api-server")
+            require_open(own_stage, shop)
+        time.sleep(away_seconds)
+        up(own_stage)
+        ended = followed.result(RUN_SECONDS)
+    assert (ended.returncode, json.loads(ended.stdout)["state"]) == (0, "certified"), ended.stderr
+    assert "Airflow does not answer; the run goes on without it, and this waits" in " ".join(ended.stderr.split())
+    require_undisturbed(own_stage, shop, run, undisturbed)
+
+
+def test_two_runs_of_one_window_at_once_repair_once(own_stage: Stage, undisturbed: Ending) -> None:
+    """They are two revisions, each of which may be certified; the plan of the first is done or gives way."""
+    shop = built(own_stage, "twice")
+    with ThreadPoolExecutor(2) as pool:
+        runs = list(pool.map(lambda _: begun(own_stage, shop), range(2)))
+    ends = [end(own_stage, run) for run in runs]
+    assert "success" in ends, [own_stage.story(run) for run in runs]
+    ended = ending(own_stage, shop)
+    assert ended.windows[-1] == (1, 2, "certified", ended.windows[-1][3])
+    assert set(ended.chain) <= {(1, 1, "certificate", None), (1, 2, "certificate", None)}
+    assert len(ended.chain) == len(set(ended.chain))
+    assert {state for _, state, _, _ in ended.plans} <= {"done", "rejected"}
+    assert (ended.replays, ended.copies, ended.quarantined) == (
+        undisturbed.replays,
+        undisturbed.copies,
+        undisturbed.quarantined,
+    )
+    assert (ended.is_whole, ended.proof, ended.todo) == (True, 0, ())
+    require_nothing_left(own_stage, shop)
