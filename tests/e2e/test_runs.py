@@ -41,6 +41,10 @@ def test_the_scheduler_runs_the_interval_that_has_just_ended_and_certifies_it(sc
     assert all((counts["source_keys"], counts["matched"]) == (ORDERS, ORDERS) for counts in judged.values())
 
 
+def test_the_note_of_the_run_is_its_result_in_one_line(scheduled: Scheduled) -> None:
+    assert scheduled.note == "window 1 (revision 1) of scheduled: certified; certificate 1"
+
+
 def test_the_result_of_the_last_task_says_how_far_the_proof_reaches(scheduled: Scheduled) -> None:
     certificate = scheduled.window["certificate"]
     assert scheduled.certified == {
@@ -224,9 +228,12 @@ def test_a_missing_column_is_red_at_once_and_says_what_to_do(broken: Broken) -> 
     assert "broken.warehouse has no column amount. It has: at, elsewhere, id" in broken.log
     assert "no window was opened in this run; see the task `open_window`" in broken.certify_log
     assert broken.opened == 0
+    assert broken.note.startswith("open_window failed: ")
+    assert "broken.warehouse has no column amount" in broken.note
 
 
 def test_when_the_column_is_there_the_cleared_run_goes_on_and_certifies(broken: Broken) -> None:
     skipped = (*SKIPPED_WITHOUT_GAPS, "publish", "report_revoked")  # another pipeline publishes, and this one nothing
     assert broken.mended_tasks == dict.fromkeys(WAY, "success") | dict.fromkeys(skipped, "skipped")
     assert (broken.mended["revision"], broken.mended["state"], broken.mended["reason"]) == (1, "certified", None)
+    assert broken.mended_note == "window 1 (revision 1) of broken: certified; certificate 1"

@@ -37,10 +37,11 @@ class Outage:
 class Scheduled:
     """A run that Airflow's scheduler began, and the same window asked for again on the command line.
 
-    `certified` is the result of its task `certify`.
+    `certified` is the result of its task `certify`, `note` the note of the run.
     """
 
     run: Mapping[str, Any]
+    note: str | None
     certified: Mapping[str, Any]
     window: Mapping[str, Any]
     before_again: Contents
@@ -67,6 +68,7 @@ def scheduled(stage: Stage, shop: ScenarioShop) -> Scheduled:
     again = stage.run_command("run", shop.name, "--from", utc(STARTED - DAY), "--to", utc(STARTED), "--json")
     return Scheduled(
         run=found,
+        note=stage.get(run.path)["note"],
         certified=stage.result_of(run, "certify"),
         window=stage.window_of(run),
         before_again=before,

@@ -12,6 +12,7 @@ from makewhole.orchestration.steps.repairing import log_unanswered
 from makewhole.orchestration.steps.step import step
 from makewhole.orchestration.steps.watermark import announce
 from makewhole.orchestration.steps.window_of_run import load_context
+from makewhole.orchestration.task_ids import END_OF_WINDOW
 
 if TYPE_CHECKING:
     from makewhole.journal.certificates import ChainEntry
@@ -37,12 +38,14 @@ def certify() -> dict[str, Any]:
     from makewhole.journal.database import connect
     from makewhole.orchestration.connections import signing_key
     from makewhole.window.certifying.certify import certify_window
+    from makewhole.window.certifying.end_of_window import end_of_closed
 
     context, key = load_context(), signing_key()
     _open_again(context, key)
     with connect() as journal:
         closed = certify_window(journal, context.pipeline, context.window, context.storage, key)
         _measure(journal, context.window, closed)
+        get_current_context()["ti"].xcom_push(key=END_OF_WINDOW, value=end_of_closed(journal, context.window, closed))
     for revocation in closed.revoked:
         logger.warning("certificate %d is revoked: %s", revocation.revokes, revocation.uri)
     if closed.state is not WindowState.ERROR:
