@@ -12,7 +12,7 @@ from makewhole.orchestration.steps.repairing import log_unanswered
 from makewhole.orchestration.steps.step import step
 from makewhole.orchestration.steps.watermark import announce
 from makewhole.orchestration.steps.window_of_run import load_context
-from makewhole.orchestration.task_ids import END_OF_WINDOW
+from makewhole.orchestration.task_ids import CLOSED_WINDOW, END_OF_WINDOW
 
 if TYPE_CHECKING:
     from makewhole.journal.certificates import ChainEntry
@@ -38,14 +38,13 @@ def certify() -> dict[str, Any]:
     from makewhole.journal.database import connect
     from makewhole.orchestration.connections import signing_key
     from makewhole.window.certifying.certify import certify_window
-    from makewhole.window.certifying.end_of_window import end_of_closed
 
     context, key = load_context(), signing_key()
     _open_again(context, key)
     with connect() as journal:
         closed = certify_window(journal, context.pipeline, context.window, context.storage, key)
         _measure(journal, context.window, closed)
-        get_current_context()["ti"].xcom_push(key=END_OF_WINDOW, value=end_of_closed(journal, context.window, closed))
+        _leave_for_pages(journal, context.window, closed)
     for revocation in closed.revoked:
         logger.warning("certificate %d is revoked: %s", revocation.revokes, revocation.uri)
     if closed.state is not WindowState.ERROR:
@@ -63,6 +62,15 @@ def certify() -> dict[str, Any]:
     announce(get_current_context()["outlet_events"], context.pipeline.name, closed.certificate)
     _log_reach(context.window.label, closed.certificate)
     return run_result(closed, closed.certificate)
+
+
+def _leave_for_pages(journal: "PgConnection", window: "Window", closed: "ClosedWindow") -> None:
+    """Leave how the window ended where Airflow's pages find it."""
+    from makewhole.window.certifying.end_of_window import closed_document, end_of_closed
+
+    ti = get_current_context()["ti"]
+    ti.xcom_push(key=END_OF_WINDOW, value=end_of_closed(journal, window, closed))
+    ti.xcom_push(key=CLOSED_WINDOW, value=closed_document(journal, window, closed))
 
 
 def _measure(journal: "PgConnection", window: "Window", closed: "ClosedWindow") -> None:

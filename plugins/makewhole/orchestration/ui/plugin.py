@@ -1,12 +1,17 @@
-"""Give Airflow the listener that notes the result of a run. Every process of Airflow loads this module."""
+"""Give Airflow what an installed makewhole adds beside its provider: notes of runs, and pages.
+
+Every process of Airflow loads this module.
+"""
 
 from airflow.plugins_manager import AirflowPlugin
 
 from makewhole.orchestration.ui import run_note
+from makewhole.orchestration.ui.pages import PREFIX, serve
 
 
 class MakewholePlugin(AirflowPlugin):
-    """What an installed makewhole adds to Airflow beside its provider."""
+    """What Airflow loads by the entry point `airflow.plugins`."""
 
     name = "makewhole"
     listeners = [run_note]  # noqa: RUF012 - as Airflow's base class declares it
+    fastapi_apps = [{"app": serve, "url_prefix": PREFIX, "name": "makewhole"}]  # noqa: RUF012

@@ -1,9 +1,12 @@
-"""Say in one line how a window ended: the note of its run in Airflow, which shows no keys and no values."""
+"""Say how a window ended, for Airflow's pages: in one line, and by its numbers. No key and no value is in them."""
 
-from makewhole.journal import acceptances, plans
+from typing import Any
+
+from makewhole.journal import acceptances, incidents, plans
 from makewhole.model.text import printable
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
+from makewhole.window.certifying.certificate_content import final_results
 from makewhole.window.certifying.certify import ClosedWindow
 
 _LENGTH_MOST = 500
@@ -45,6 +48,26 @@ def end_of_closed(journal: PgConnection, window: Window, closed: ClosedWindow) -
         handed_over=closed.handed_over,
         certificate=closed.certificate.ordinal if closed.certificate else None,
     )
+
+
+def closed_document(journal: PgConnection, window: Window, closed: ClosedWindow) -> dict[str, Any]:
+    """Return what a page shows of a window that was closed just now: its state, the kinds of its incidents, the keys of
+    each hop by verdict (after its repair, where there was one), its plan and its certificate. No key, no value."""
+    stored = plans.plan_of_window(journal, window.pipeline, window.number, window.revision)
+    certificate = closed.certificate
+    return {
+        "pipeline": window.pipeline,
+        "window": window.number,
+        "revision": window.revision,
+        "state": closed.state.value,
+        "reason": closed.reason,
+        "incidents": sorted({incident.kind.value for incident in incidents.of(journal, window)}),
+        "hops": {hop: vars(result.counts) for hop, result in sorted(final_results(journal, window).items())},
+        "plan": stored
+        and {"id": stored.plan.id, "state": stored.plan.state.value, "actions": dict(stored.plan.counts)},
+        "certificate": certificate
+        and {"number": certificate.ordinal, "sha256": certificate.sha256, "uri": certificate.uri},
+    }
 
 
 def shortened(line: str) -> str:
