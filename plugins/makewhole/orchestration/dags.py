@@ -14,6 +14,7 @@ from makewhole.orchestration.notices.tasks import notify_of_run
 from makewhole.orchestration.operators import PlanApproval, PublishStep, SparkStep
 from makewhole.orchestration.persistence import longest_limits, task_defaults
 from makewhole.orchestration.steps import certifying, opening, publishing, repairing
+from makewhole.orchestration.telemetry.lineage import add_lineage
 from makewhole.orchestration.ui.links import add_links
 from makewhole.orchestration.watermark_task import report_watermark
 from makewhole.shipped import shipped
@@ -212,6 +213,7 @@ def _window_tasks(limits: TimeLimits, begin: Callable[..., Any], pipeline_name: 
     approve >> compensate >> verify >> certify
     for wired in (open_window, settle, snapshot, reconcile, validate, plan, approve, compensate, verify, certify):
         add_links(wired)
+    add_lineage(certify)
     return certify
 
 

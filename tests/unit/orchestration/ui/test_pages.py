@@ -3,11 +3,11 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from pkgutil import resolve_name
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from airflow.providers_manager import import_string
 
 from makewhole.config.pipeline_file import load_pipeline
 from makewhole.model.incident import IncidentKind
@@ -134,4 +134,4 @@ def test_tasks_link_to_the_result_of_their_run_and_to_their_entry_of_the_runbook
 
 
 def test_provider_names_every_link() -> None:
-    assert [import_string(name) for name in provider_info()["extra-links"]] == list(LINKS)
+    assert [resolve_name(name) for name in provider_info()["extra-links"]] == list(LINKS)
