@@ -1,5 +1,6 @@
 """Start one stack for the session and the scenarios on it, together and each on a shop of its own."""
 
+import json
 import os
 import shutil
 import tempfile
@@ -22,6 +23,7 @@ from tests.e2e.scenarios.pipeline_files import FILES, GROUPS
 from tests.e2e.scenarios.unattended import Backfilled, Observed, Outlasted, Scheduled
 from tests.e2e.shop import ScenarioShop
 from tests.e2e.stage import Stage
+from tests.world.lineage import TakenLineage, lineage_server
 from tests.world.metrics import TakenMetrics, metrics_server
 from tests.world.people import TakenPosts, webhook_server
 
@@ -94,7 +96,16 @@ def metrics() -> Iterator[TakenMetrics]:
 
 
 @pytest.fixture(scope="session")
-def stage(folder: Path, wanted: frozenset[str], people: TakenPosts, metrics: TakenMetrics) -> Iterator[Stage]:
+def lineage() -> Iterator[TakenLineage]:
+    """The events that Airflow sends to OpenLineage."""
+    with lineage_server() as taken:
+        yield taken
+
+
+@pytest.fixture(scope="session")
+def stage(
+    folder: Path, wanted: frozenset[str], people: TakenPosts, metrics: TakenMetrics, lineage: TakenLineage
+) -> Iterator[Stage]:
     """A stack of its own, with a folder of their pipelines, by `makewhole up` and `makewhole down`."""
     pipelines = folder / "pipelines"
     pipelines.mkdir()
@@ -107,6 +118,7 @@ def stage(folder: Path, wanted: frozenset[str], people: TakenPosts, metrics: Tak
         "AIRFLOW__METRICS__OTEL_ON": "True",
         "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": f"http://{LOOPBACK}:{metrics.port}/v1/metrics",
         "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL": "http/protobuf",
+        "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps({"type": "http", "url": f"http://{LOOPBACK}:{lineage.port}"}),
     }
     stage.variables["AIRFLOW_CONN_PEOPLE"] = f"http://{LOOPBACK}:{people.port}"
     try:

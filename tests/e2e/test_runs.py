@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 
+import httpx
 import polars as pl
 import pytest
 
@@ -13,7 +14,8 @@ from tests.e2e.scenarios.failures import Broken
 from tests.e2e.scenarios.pipeline_files import ACTIONS, DAY, FIRST_DAY, MISTAKES, ORDERS, STARTED
 from tests.e2e.scenarios.unattended import Backfilled, Scheduled
 from tests.e2e.shop import ScenarioShop, moment_of
-from tests.e2e.stage import Stage, utc
+from tests.e2e.stage import Stage, until, utc
+from tests.world.lineage import TakenLineage
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
@@ -43,6 +45,48 @@ def test_the_scheduler_runs_the_interval_that_has_just_ended_and_certifies_it(sc
 
 def test_the_note_of_the_run_is_its_result_in_one_line(scheduled: Scheduled) -> None:
     assert scheduled.note == "window 1 (revision 1) of scheduled: certified; certificate 1"
+
+
+def test_the_last_task_links_to_a_page_with_its_findings_and_certificate(scheduled: Scheduled, stage: Stage) -> None:
+    page = (
+        f"{stage.status['airflow']['url']}/makewhole/dags/{scheduled.run['dag_id']}/runs/{scheduled.run['dag_run_id']}"
+    )
+    parts = {"Findings": "findings", "Plan": "plan", "Certificate": "certificate", "Runbook": "runbook"}
+    assert scheduled.links == {name: f"{page}#{part}" for name, part in parts.items()}
+    shown = stage.client().get(page).raise_for_status().text
+    assert "Window 1 (revision 1) of scheduled" in shown
+    assert scheduled.window["certificate"]["uri"] in shown
+    assert "runbook.md#a-window-is-certified" in shown
+    runbook = stage.client().get(page.split("/dags/")[0] + "/docs/runbook.md").raise_for_status().text
+    assert '<h3 id="a-window-is-certified">' in runbook
+
+
+def test_pages_are_for_those_whom_airflow_knows(scheduled: Scheduled, stage: Stage) -> None:
+    page = scheduled.links["Findings"]
+    for address in (page, page.split("/dags/")[0] + "/docs/runbook.md"):
+        assert httpx.get(address, trust_env=False).status_code == 401
+    assert stage.client().get(page.replace("/runs/", "/runs/no_")).status_code == 404
+
+
+def test_openlineage_gets_the_rows_of_each_point_and_what_holds_of_each_hop(
+    scheduled: Scheduled, lineage: TakenLineage
+) -> None:
+    job = f"{scheduled.run['dag_id']}.certify"
+    event = until(lambda: lineage.last_of(job), 30, lambda: f"an event of {job}")
+    facets = {dataset["name"]: dataset["inputFacets"] for dataset in event["inputs"]}
+    tables = [f"local.scheduled.{table}" for table in ("outbox", "warehouse")]
+    assert sorted(facets) == sorted(["scheduled-orders", *tables])
+    assert {name: its["dataQualityMetrics"]["rowCount"] for name, its in facets.items()} == dict.fromkeys(
+        facets, ORDERS
+    )
+    held = {
+        name: {item["assertion"]: item["success"] for item in its["dataQualityAssertions"]["assertions"]}
+        for name, its in facets.items()
+    }
+    assert all(all(assertions.values()) for assertions in held.values())
+    assert held[tables[0]] == {"certified": True}
+    assert {"outbox-orders.judged", "outbox-orders.missing", "certified"} < set(held["scheduled-orders"])
+    assert [(one["namespace"], one["name"]) for one in event["outputs"]] == [("makewhole", "certified/scheduled")]
 
 
 def test_the_result_of_the_last_task_says_how_far_the_proof_reaches(scheduled: Scheduled) -> None:

@@ -37,11 +37,12 @@ class Outage:
 class Scheduled:
     """A run that Airflow's scheduler began, and the same window asked for again on the command line.
 
-    `certified` is the result of its task `certify`, `note` the note of the run.
+    `certified` is the result of its task `certify`, `note` the note of the run, `links` are those of `certify`.
     """
 
     run: Mapping[str, Any]
     note: str | None
+    links: Mapping[str, str]
     certified: Mapping[str, Any]
     window: Mapping[str, Any]
     before_again: Contents
@@ -69,6 +70,7 @@ def scheduled(stage: Stage, shop: ScenarioShop) -> Scheduled:
     return Scheduled(
         run=found,
         note=stage.get(run.path)["note"],
+        links=stage.get(f"{run.path}/taskInstances/certify/links")["extra_links"],
         certified=stage.result_of(run, "certify"),
         window=stage.window_of(run),
         before_again=before,

@@ -27,22 +27,18 @@ _LEFT: list["WindowLineage"] = []
 
 @dataclass(frozen=True, kw_only=True)
 class Assertion:
-    """What is held of a hop: `actual` keys with a verdict, where `allowed` may have it."""
+    """What is asked of a point, whether it holds, and why: what was expected, and what there is."""
 
     name: str
-    actual: int
-    allowed: int
-
-    @property
-    def holds(self) -> bool:
-        """Whether there are not too many."""
-        return self.actual <= self.allowed
+    holds: bool
+    expected: str
+    actual: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class PointLineage:
     """A point as a dataset. `rows` that the window has read of it; None: nothing of it was judged. `assertions` are of
-    the hops that lead into it."""
+    the hops that lead into it, and one is that the window is certified."""
 
     namespace: str
     name: str
@@ -75,6 +71,9 @@ def lineage_of(
 ) -> WindowLineage:
     """Return what is reported of a window: `counts` of each hop that was judged, after its repair where there was one,
     `accepted` findings by hop and verdict."""
+    certified = Assertion(
+        name="certified", holds=state is WindowState.CERTIFIED, expected=WindowState.CERTIFIED.value, actual=state.value
+    )
     points = []
     for name, point in pipeline.points.items():
         into = [hop for hop in pipeline.hops if hop.target == name and hop.name in counts]
@@ -86,7 +85,10 @@ def lineage_of(
                 namespace=namespace,
                 name=dataset,
                 rows=max(rows, default=None),
-                assertions=[item for hop in into for item in _assertions(pipeline, hop, counts[hop.name], accepted)],
+                assertions=[
+                    certified,
+                    *(item for hop in into for item in _assertions(pipeline, hop, counts[hop.name], accepted)),
+                ],
             )
         )
     asset = certified_asset(pipeline.name) if state is WindowState.CERTIFIED else None
@@ -123,45 +125,51 @@ def facets(task_instance: Any) -> Any:  # noqa: ARG001 - as the provider calls i
 
 
 def _facets(point: PointLineage) -> dict[str, Any]:
-    """Return the facets of a dataset of which something was judged."""
+    """Return the facets of a dataset; without its rows where nothing of it was judged."""
     from openlineage.client.facet_v2 import data_quality_assertions_dataset, data_quality_metrics_input_dataset
 
-    if point.rows is None:
-        return {}
-    rows = data_quality_metrics_input_dataset.DataQualityMetricsInputDatasetFacet(rowCount=point.rows, columnMetrics={})
-    if not point.assertions:
-        return {"dataQualityMetrics": rows}
     assertions = [
         data_quality_assertions_dataset.Assertion(
-            assertion=item.name,
-            success=item.holds,
-            severity="error",
-            expected=f"at most {item.allowed}",
-            actual=str(item.actual),
+            assertion=item.name, success=item.holds, severity="error", expected=item.expected, actual=item.actual
         )
         for item in point.assertions
     ]
-    return {
-        "dataQualityMetrics": rows,
+    made: dict[str, Any] = {
         "dataQualityAssertions": data_quality_assertions_dataset.DataQualityAssertionsDatasetFacet(
             assertions=assertions
-        ),
+        )
     }
+    if point.rows is not None:
+        metrics = data_quality_metrics_input_dataset.DataQualityMetricsInputDatasetFacet
+        made["dataQualityMetrics"] = metrics(rowCount=point.rows, columnMetrics={})
+    return made
 
 
 def _assertions(
     pipeline: "Pipeline", hop: "Hop", counts: "HopCounts", accepted: Mapping[str, Mapping[str, int]]
 ) -> Sequence[Assertion]:
-    """Return what the gate bounds on a hop; what is not known is never allowed."""
+    """Return what the gate bounds on a hop. What is not known is never allowed, and silence is not proof."""
     bounds = {verdict: getattr(pipeline.gate, verdict) for verdict in _BOUNDED} | {"undecidable": 0}
-    taken = accepted.get(hop.name, {})
+    taken, hop_name = accepted.get(hop.name, {}), f"{hop.source}-{hop.target}"
+    least = 0 if pipeline.gate.allow_empty else 1
+    found = {verdict: getattr(counts, verdict) - taken.get(verdict, 0) for verdict in bounds}
+    judged = Assertion(
+        name=f"{hop_name}.judged",
+        holds=counts.judged >= least,
+        expected=f"at least {least}",
+        actual=str(counts.judged),
+    )
     return [
-        Assertion(
-            name=f"{hop.source}-{hop.target}.{verdict}",
-            actual=getattr(counts, verdict) - taken.get(verdict, 0),
-            allowed=allowed,
-        )
-        for verdict, allowed in bounds.items()
+        judged,
+        *(
+            Assertion(
+                name=f"{hop_name}.{verdict}",
+                holds=found[verdict] <= allowed,
+                expected=f"at most {allowed}",
+                actual=str(found[verdict]),
+            )
+            for verdict, allowed in bounds.items()
+        ),
     ]
 
 
