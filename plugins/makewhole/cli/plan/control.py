@@ -125,7 +125,7 @@ def watch(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Look:
+class _PlanLook:
     """How far a plan was at one look: actions done in all, actions a second, and seconds left; None: not measured."""
 
     stored: StoredPlan
@@ -143,10 +143,10 @@ class _Look:
         return f"{state}, {self.per_second:,.0f} keys a second, {duration(round(self.seconds_left) * 1000)} left"
 
 
-def _follow(plan: str, show: Callable[[Iterator[_Look]], StoredPlan]) -> StoredPlan:
+def _follow(plan: str, show: Callable[[Iterator[_PlanLook]], StoredPlan]) -> StoredPlan:
     speed = WatchedSpeed()
 
-    def progress() -> Iterator[_Look]:
+    def progress() -> Iterator[_PlanLook]:
         while True:
             with connect() as journal:
                 stored = plans.get_plan(journal, plan)
@@ -154,7 +154,9 @@ def _follow(plan: str, show: Callable[[Iterator[_Look]], StoredPlan]) -> StoredP
             speed.look(done, stored.plan.actions)
             if stored.control is plans.Control.PAUSE:
                 speed.forget()
-            yield _Look(stored=stored, done=done, per_second=speed.records_per_second, seconds_left=speed.seconds_left)
+            yield _PlanLook(
+                stored=stored, done=done, per_second=speed.records_per_second, seconds_left=speed.seconds_left
+            )
             if stored.plan.state not in _GOES_ON:
                 return
             time.sleep(_POLL_SECONDS)
@@ -162,7 +164,7 @@ def _follow(plan: str, show: Callable[[Iterator[_Look]], StoredPlan]) -> StoredP
     return show(progress())
 
 
-def _as_bar(progress: Iterator[_Look]) -> StoredPlan:
+def _as_bar(progress: Iterator[_PlanLook]) -> StoredPlan:
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=_errors) as bar:
         task = bar.add_task("", total=None)
@@ -174,7 +176,7 @@ def _as_bar(progress: Iterator[_Look]) -> StoredPlan:
     return stored
 
 
-def _as_lines(progress: Iterator[_Look]) -> StoredPlan:
+def _as_lines(progress: Iterator[_PlanLook]) -> StoredPlan:
     last: dict[str, Any] = {}
     for look in progress:
         stored = look.stored

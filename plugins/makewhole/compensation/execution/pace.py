@@ -91,7 +91,7 @@ class WatchedSpeed:
             self._speed.add(done - before)
 
     def forget(self) -> None:
-        """Measure anew: the plan waited."""
+        """Begin to measure again: the plan waited."""
         self._speed = None
 
     @property
