@@ -23,7 +23,6 @@ from tests.e2e.scenarios.pipeline_files import FILES, GROUPS
 from tests.e2e.scenarios.unattended import Backfilled, Observed, Outlasted, Scheduled
 from tests.e2e.shop import ScenarioShop
 from tests.e2e.stage import Stage
-from tests.world.lineage import TakenLineage, lineage_server
 from tests.world.metrics import TakenMetrics, metrics_server
 from tests.world.people import TakenPosts, webhook_server
 
@@ -96,15 +95,15 @@ def metrics() -> Iterator[TakenMetrics]:
 
 
 @pytest.fixture(scope="session")
-def lineage() -> Iterator[TakenLineage]:
+def lineage() -> Iterator[TakenPosts]:
     """The events that Airflow sends to OpenLineage."""
-    with lineage_server() as taken:
+    with webhook_server() as taken:
         yield taken
 
 
 @pytest.fixture(scope="session")
 def stage(
-    folder: Path, wanted: frozenset[str], people: TakenPosts, metrics: TakenMetrics, lineage: TakenLineage
+    folder: Path, wanted: frozenset[str], people: TakenPosts, metrics: TakenMetrics, lineage: TakenPosts
 ) -> Iterator[Stage]:
     """A stack of its own, with a folder of their pipelines, by `makewhole up` and `makewhole down`."""
     pipelines = folder / "pipelines"

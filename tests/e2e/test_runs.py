@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import httpx
 import polars as pl
@@ -15,7 +16,7 @@ from tests.e2e.scenarios.pipeline_files import ACTIONS, DAY, FIRST_DAY, MISTAKES
 from tests.e2e.scenarios.unattended import Backfilled, Scheduled
 from tests.e2e.shop import ScenarioShop, moment_of
 from tests.e2e.stage import Stage, until, utc
-from tests.world.lineage import TakenLineage
+from tests.world.people import TakenPosts
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
@@ -69,10 +70,15 @@ def test_pages_are_for_those_whom_airflow_knows(scheduled: Scheduled, stage: Sta
 
 
 def test_openlineage_gets_the_rows_of_each_point_and_what_holds_of_each_hop(
-    scheduled: Scheduled, lineage: TakenLineage
+    scheduled: Scheduled, lineage: TakenPosts
 ) -> None:
     job = f"{scheduled.run['dag_id']}.certify"
-    event = until(lambda: lineage.last_of(job), 30, lambda: f"an event of {job}")
+
+    def completed() -> Mapping[str, Any] | None:
+        events = (event for _, event in lineage.posts if event["job"]["name"] == job)
+        return next((event for event in events if event["eventType"] == "COMPLETE"), None)
+
+    event = until(completed, 30, lambda: f"an event of {job}")
     facets = {dataset["name"]: dataset["inputFacets"] for dataset in event["inputs"]}
     tables = [f"local.scheduled.{table}" for table in ("outbox", "warehouse")]
     assert sorted(facets) == sorted(["scheduled-orders", *tables])

@@ -117,8 +117,8 @@ def _person_who_may(pipeline: str) -> str:
 def watch(
     plan: PlanId, json: Annotated[bool, typer.Option("--json", help="One JSON object a change.")] = False
 ) -> None:
-    """Show how far a plan is, with an estimate, until it has ended. Exit code 0 when it is done, 1 when it was not
-    done."""
+    """Show how far a plan is, its keys a second and the time left, until it has ended. Exit code 0 when it is done, 1
+    when it was not done."""
     with service_environment():
         ended = _follow(plan, _as_lines if json else _as_bar)
     raise typer.Exit(Exit.CERTIFIED if ended.plan.state is PlanState.DONE else Exit.GAPS_REMAIN)
