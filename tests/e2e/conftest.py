@@ -113,7 +113,16 @@ def own_dag_folder(folder: Path, scenarios: frozenset[str]) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def stage(folder: Path, wanted: frozenset[str], people: TakenPosts, metrics: TakenMetrics) -> Iterator[Stage]:
+def lineage() -> Iterator[TakenPosts]:
+    """The events that Airflow sends to OpenLineage."""
+    with webhook_server() as taken:
+        yield taken
+
+
+@pytest.fixture(scope="session")
+def stage(
+    folder: Path, wanted: frozenset[str], people: TakenPosts, metrics: TakenMetrics, lineage: TakenPosts
+) -> Iterator[Stage]:
     """A stack of its own, with a folder of their pipelines, by `makewhole up` and `makewhole down`."""
     pipelines = folder / "pipelines"
     pipelines.mkdir()
@@ -126,6 +135,7 @@ def stage(folder: Path, wanted: frozenset[str], people: TakenPosts, metrics: Tak
         "AIRFLOW__METRICS__OTEL_ON": "True",
         "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": f"http://{LOOPBACK}:{metrics.port}/v1/metrics",
         "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL": "http/protobuf",
+        "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps({"type": "http", "url": f"http://{LOOPBACK}:{lineage.port}"}),
     }
     stage.variables |= own_dag_folder(folder, wanted)
     stage.variables["AIRFLOW_CONN_PEOPLE"] = f"http://{LOOPBACK}:{people.port}"

@@ -5,7 +5,9 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
+import httpx
 import polars as pl
 import pytest
 
@@ -13,7 +15,8 @@ from tests.e2e.scenarios.failures import Broken
 from tests.e2e.scenarios.pipeline_files import ACTIONS, DAY, FIRST_DAY, MISTAKES, ORDERS, STARTED
 from tests.e2e.scenarios.unattended import Backfilled, Scheduled
 from tests.e2e.shop import ScenarioShop, moment_of
-from tests.e2e.stage import Stage, utc
+from tests.e2e.stage import Stage, until, utc
+from tests.world.people import TakenPosts
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
@@ -39,6 +42,57 @@ def test_the_scheduler_runs_the_interval_that_has_just_ended_and_certifies_it(sc
     judged = {(hop["from"], hop["to"]): hop["counts"] for hop in window["hops"]}
     assert set(judged) == {("outbox", "orders"), ("orders", "warehouse")}
     assert all((counts["source_keys"], counts["matched"]) == (ORDERS, ORDERS) for counts in judged.values())
+
+
+def test_the_note_of_the_run_is_its_result_in_one_line(scheduled: Scheduled) -> None:
+    assert scheduled.note == "window 1 (revision 1) of scheduled: certified; certificate 1"
+
+
+def test_the_last_task_links_to_a_page_with_its_findings_and_certificate(scheduled: Scheduled, stage: Stage) -> None:
+    page = (
+        f"{stage.status['airflow']['url']}/makewhole/dags/{scheduled.run['dag_id']}/runs/{scheduled.run['dag_run_id']}"
+    )
+    parts = {"Findings": "findings", "Plan": "plan", "Certificate": "certificate", "Runbook": "runbook"}
+    assert scheduled.links == {name: f"{page}#{part}" for name, part in parts.items()}
+    shown = stage.client().get(page).raise_for_status().text
+    assert "Window 1 (revision 1) of scheduled" in shown
+    assert scheduled.window["certificate"]["uri"] in shown
+    assert "runbook.md#a-window-is-certified" in shown
+    runbook = stage.client().get(page.split("/dags/")[0] + "/docs/runbook.md").raise_for_status().text
+    assert '<h3 id="a-window-is-certified">' in runbook
+
+
+def test_pages_are_for_those_whom_airflow_knows(scheduled: Scheduled, stage: Stage) -> None:
+    page = scheduled.links["Findings"]
+    for address in (page, page.split("/dags/")[0] + "/docs/runbook.md"):
+        assert httpx.get(address, trust_env=False).status_code == 401
+    assert stage.client().get(page.replace("/runs/", "/runs/no_")).status_code == 404
+
+
+def test_openlineage_gets_the_rows_of_each_point_and_what_holds_of_each_hop(
+    scheduled: Scheduled, lineage: TakenPosts
+) -> None:
+    job = f"{scheduled.run['dag_id']}.certify"
+
+    def completed() -> Mapping[str, Any] | None:
+        events = (event for _, event in lineage.posts if event["job"]["name"] == job)
+        return next((event for event in events if event["eventType"] == "COMPLETE"), None)
+
+    event = until(completed, 30, lambda: f"an event of {job}")
+    facets = {dataset["name"]: dataset["inputFacets"] for dataset in event["inputs"]}
+    tables = [f"local.scheduled.{table}" for table in ("outbox", "warehouse")]
+    assert sorted(facets) == sorted(["scheduled-orders", *tables])
+    assert {name: its["dataQualityMetrics"]["rowCount"] for name, its in facets.items()} == dict.fromkeys(
+        facets, ORDERS
+    )
+    held = {
+        name: {item["assertion"]: item["success"] for item in its["dataQualityAssertions"]["assertions"]}
+        for name, its in facets.items()
+    }
+    assert all(all(assertions.values()) for assertions in held.values())
+    assert held[tables[0]] == {"certified": True}
+    assert {"outbox-orders.judged", "outbox-orders.missing", "certified"} < set(held["scheduled-orders"])
+    assert [(one["namespace"], one["name"]) for one in event["outputs"]] == [("makewhole", "certified/scheduled")]
 
 
 def test_the_result_of_the_last_task_says_how_far_the_proof_reaches(scheduled: Scheduled) -> None:
@@ -224,9 +278,12 @@ def test_a_missing_column_is_red_at_once_and_says_what_to_do(broken: Broken) -> 
     assert "broken.warehouse has no column amount. It has: at, elsewhere, id" in broken.log
     assert "no window was opened in this run; see the task `open_window`" in broken.certify_log
     assert broken.opened == 0
+    assert broken.note.startswith("open_window failed: ")
+    assert "broken.warehouse has no column amount" in broken.note
 
 
 def test_when_the_column_is_there_the_cleared_run_goes_on_and_certifies(broken: Broken) -> None:
     skipped = (*SKIPPED_WITHOUT_GAPS, "publish", "report_revoked")  # another pipeline publishes, and this one nothing
     assert broken.mended_tasks == dict.fromkeys(WAY, "success") | dict.fromkeys(skipped, "skipped")
     assert (broken.mended["revision"], broken.mended["state"], broken.mended["reason"]) == (1, "certified", None)
+    assert broken.mended_note == "window 1 (revision 1) of broken: certified; certificate 1"

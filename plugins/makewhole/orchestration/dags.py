@@ -14,6 +14,8 @@ from makewhole.orchestration.notices.tasks import notify_of_run
 from makewhole.orchestration.operators import PlanApproval, PublishStep, SparkStep
 from makewhole.orchestration.persistence import longest_limits, task_defaults
 from makewhole.orchestration.steps import certifying, opening, publishing, repairing
+from makewhole.orchestration.telemetry.lineage import add_lineage
+from makewhole.orchestration.ui.links import add_links
 from makewhole.orchestration.watermark_task import report_watermark
 from makewhole.shipped import shipped
 
@@ -209,6 +211,9 @@ def _window_tasks(limits: TimeLimits, begin: Callable[..., Any], pipeline_name: 
     open_window >> settle >> snapshot >> reconcile >> validate >> plan
     plan >> [approve, compensate, verify, certify]
     approve >> compensate >> verify >> certify
+    for wired in (open_window, settle, snapshot, reconcile, validate, plan, approve, compensate, verify, certify):
+        add_links(wired)
+    add_lineage(certify)
     return certify
 
 
@@ -228,6 +233,7 @@ def _publish_task(pipelines: Sequence[Pipeline], certified: Any, pipeline_name: 
             outlets=outlets,
         )(publishing.report_revoked)()
         certified >> [publish, report_revoked.as_teardown(on_failure_fail_dagrun=True)]
+        add_links(publish)
 
 
 def _spark_job(name: str, limit: timedelta) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""Describe to Airflow what an installed makewhole adds: connections of the type `kafka`, which keep their type then.
+"""Describe to Airflow what an installed makewhole adds: connections of the type `kafka`, which keep their type
+then, and the links of its tasks.
 
 Every process of Airflow loads this module.
 """
@@ -16,6 +17,10 @@ _INFO: Mapping[str, Any] = {
             "hook-class-name": "makewhole.orchestration.kafka_hook.KafkaHook",
             "hook-name": "Apache Kafka",
         }
+    ],
+    "extra-links": [
+        f"makewhole.orchestration.ui.links.{name}"
+        for name in ("FindingsLink", "PlanLink", "CertificateLink", "RunbookLink")
     ],
 }
 

@@ -39,6 +39,11 @@ ACCEPT_DAG = "makewhole_accept"
 """The form for the same pipelines as `ONCALL_DAG`."""
 ACCEPT = "accept"
 
+END_OF_WINDOW, REASON_OF_FAILURE = "makewhole_end_of_window", "makewhole_reason_of_failure"
+"""The keys of the XComs in which `certify`, and each task that fails, leave their line for the note of the run."""
+CLOSED_WINDOW = "makewhole_closed_window"
+"""The key of the XCom in which `certify` leaves the numbers of the window, for the page of the run."""
+
 POLL_SECONDS = 60.0
 """The longest wait of a task in its process; for a longer one it gives its worker back and is rescheduled."""
 

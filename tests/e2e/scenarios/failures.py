@@ -15,16 +15,18 @@ from tests.e2e.stage import ONCALL, Run, Stage, until, utc
 class Broken:
     """Hold a run over a table without a column, and that run once the column was made and the failed tasks cleared.
 
-    `opened`: the number of windows before that.
+    `opened`: the number of windows before that. `note` and `mended_note`: of the run, before and after it.
     """
 
     tasks: Mapping[str, str]
+    note: str
     tries: int
     log: str
     certify_log: str
     opened: int
     mended_tasks: Mapping[str, str]
     mended: Mapping[str, Any]
+    mended_note: str
 
 
 def broken(stage: Stage, shop: ScenarioShop) -> Broken:
@@ -37,6 +39,7 @@ def broken(stage: Stage, shop: ScenarioShop) -> Broken:
     tasks = stage.ended(run, "failed")
     tries = stage.get(f"{run.path}/taskInstances/open_window")["try_number"]
     log, certify_log = stage.log(run, "open_window"), stage.log(run, "certify")
+    note = stage.get(run.path)["note"]
     [(opened,)] = stage.journal("select count(*) from makewhole.window where request = %s", run.id)
     shop.sql("alter table broken.warehouse rename column elsewhere to amount")
     clear = {"dry_run": False, "dag_run_id": run.id, "only_failed": True, "reset_dag_runs": True}
@@ -49,8 +52,10 @@ def broken(stage: Stage, shop: ScenarioShop) -> Broken:
         log=log,
         certify_log=certify_log,
         opened=opened,
+        note=note,
         mended_tasks=mended_tasks,
         mended=stage.window_of(run),
+        mended_note=stage.get(run.path)["note"],
     )
 
 

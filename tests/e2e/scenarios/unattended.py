@@ -37,10 +37,12 @@ class Outage:
 class Scheduled:
     """A run that Airflow's scheduler began, and the same window asked for again on the command line.
 
-    `certified` is the result of its task `certify`.
+    `certified` is the result of its task `certify`, `note` the note of the run, `links` are those of `certify`.
     """
 
     run: Mapping[str, Any]
+    note: str | None
+    links: Mapping[str, str]
     certified: Mapping[str, Any]
     window: Mapping[str, Any]
     before_again: Contents
@@ -67,6 +69,8 @@ def scheduled(stage: Stage, shop: ScenarioShop) -> Scheduled:
     again = stage.run_command("run", shop.name, "--from", utc(STARTED - DAY), "--to", utc(STARTED), "--json")
     return Scheduled(
         run=found,
+        note=stage.get(run.path)["note"],
+        links=stage.get(f"{run.path}/taskInstances/certify/links")["extra_links"],
         certified=stage.result_of(run, "certify"),
         window=stage.window_of(run),
         before_again=before,

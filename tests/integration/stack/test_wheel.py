@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from makewhole.shipped import shipped
+
 pytestmark = pytest.mark.integration
 
 CHECKOUT = Path(__file__).resolve().parents[3]
@@ -74,6 +76,20 @@ def test_an_installed_wheel_brings_the_entry_points_of_spark_along(installed: Pa
 
     assert jobs == [str(installed / "makewhole" / "_jobs" / job.name) for job in JOBS]
     assert [Path(job).read_text() for job in jobs] == [job.read_text() for job in JOBS]
+
+
+@pytest.mark.timeout(180)
+def test_an_installed_wheel_brings_the_pages_and_their_documents_along(installed: Path, tmp_path: Path) -> None:
+    program = (
+        "from importlib.metadata import entry_points; "
+        "from makewhole.shipped import shipped; "
+        "plugin = entry_points(group='airflow.plugins')['makewhole'].load(); "
+        "print(plugin.name, *(app['url_prefix'] for app in plugin.fastapi_apps), shipped('docs') / 'runbook.md')"
+    )
+    said = said_where(installed, tmp_path, program, AIRFLOW_HOME=str(tmp_path))[-1]
+    runbook = installed / "makewhole" / "_docs" / "runbook.md"
+    assert said == f"makewhole /makewhole {runbook}"
+    assert runbook.read_bytes() == (shipped("docs") / "runbook.md").read_bytes()
 
 
 @pytest.mark.timeout(180)

@@ -85,20 +85,3 @@ def test_an_airflow_that_stays_away_ends_the_command_and_not_the_run(clock: _Clo
         "http://airflow.test/dags/dag/runs/run 1, or `makewhole windows`, says how it ended"
     )
     assert 600 < clock.now < 602
-
-
-@pytest.mark.parametrize("answer", [refused, status(403)])
-def test_a_note_that_cannot_be_written_leaves_the_result_as_it_is(answer: Callable[[], httpx.Response]) -> None:
-    client = httpx.Client(base_url=WHERE.url, transport=httpx.MockTransport(lambda _: answer()))
-    document = {
-        "pipeline": "orders",
-        "window": 1,
-        "revision": 1,
-        "state": "certified",
-        "reason": None,
-        "accepted": {"findings": 0},
-        "handed_over": {"keys": 0},
-        "plan": None,
-        "certificate": None,
-    }
-    following.note_result(AirflowApi(client), "dag", "run", document)

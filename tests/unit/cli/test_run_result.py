@@ -1,16 +1,11 @@
 """Test what a run shows at its end of findings that are only reported."""
 
 import io
-import json
-from typing import Any
 
-import httpx
 import pytest
 from rich.console import Console
 
-from makewhole.cli.airflow_api import AirflowApi
 from makewhole.cli.documents import unanswered_document
-from makewhole.cli.runs.follow import note_result, result_line
 from makewhole.cli.runs.run import show_result
 from makewhole.compensation.planning.unanswered import Unanswered
 from makewhole.config.hops.suggested import Suggestion
@@ -82,46 +77,3 @@ def test_programs_get_the_same_as_data() -> None:
         "needs_approval": True,
         "messages": FOUND.sentences(),
     }
-
-
-CERTIFIED: dict[str, Any] = {
-    **WINDOW,
-    "state": "certified",
-    "reason": None,
-    "plan": {"id": "flights-3", "state": "done"},
-    "accepted": {"findings": 2},
-    "handed_over": {"keys": 1_000},
-    "certificate": {"ordinal": 7},
-}
-
-
-@pytest.mark.parametrize(
-    ("document", "line"),
-    [
-        (WINDOW, "window 3 (revision 1) of flights: gaps; missing: 41 of 900"),
-        (
-            CERTIFIED,
-            "window 3 (revision 1) of flights: certified; plan flights-3 done; 2 accepted; 1,000 handed over; "
-            "certificate 7",
-        ),
-        ({**WINDOW, "reason": "\x1b[2Jx"}, "window 3 (revision 1) of flights: gaps; \\x1b[2Jx"),
-        ({**WINDOW, "reason": "x" * 900}, f"window 3 (revision 1) of flights: gaps; {'x' * 459}…"),
-    ],
-)
-def test_result_is_one_line(document: dict[str, Any], line: str) -> None:
-    assert result_line(document) == line
-    assert len(line) <= 500
-
-
-@pytest.mark.parametrize("status", [200, 403])
-def test_result_is_noted_on_the_run_where_the_person_may(status: int) -> None:
-    sent = []
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        sent.append((request.method, request.url.path, json.loads(request.content)))
-        return httpx.Response(status, json={})
-
-    with httpx.Client(base_url="http://airflow/api/v2", transport=httpx.MockTransport(answer)) as client:
-        note_result(AirflowApi(client), "makewhole_oncall", "tonight", CERTIFIED)
-    path = "/api/v2/dags/makewhole_oncall/dagRuns/tonight"
-    assert sent == [("PATCH", path, {"note": result_line(CERTIFIED)})]

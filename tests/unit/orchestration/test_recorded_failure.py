@@ -17,6 +17,7 @@ from makewhole.orchestration.last_line import log_last_line
 from makewhole.orchestration.operators import SparkStep
 from makewhole.orchestration.steps import recorded_failure, window_of_run
 from makewhole.orchestration.steps.recorded_failure import UncertifiedError, recorded
+from makewhole.orchestration.task_ids import REASON_OF_FAILURE
 from tests.unit.window.committed_evidence import MOMENT
 
 pytestmark = pytest.mark.unit
@@ -182,6 +183,9 @@ def test_a_job_whose_file_is_gone_is_not_submitted(kept: Kept, monkeypatch: pyte
 def test_the_last_line_of_a_failed_tasks_log_is_its_reason(
     error: Exception, line: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    log_last_line({"exception": error, "ti": SimpleNamespace(task_id="open_window")})
+    left: dict[str, str] = {}
+    ti = SimpleNamespace(task_id="open_window", xcom_push=lambda key, value: left.update({key: value}))
+    log_last_line({"exception": error, "ti": ti})
     assert caplog.messages[-1].startswith(line)
+    assert left == {REASON_OF_FAILURE: caplog.messages[-1]}
     assert "secret" not in caplog.text

@@ -3,20 +3,23 @@
 import json as json_format
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
 from makewhole.cli.airflow_api import AirflowRefusedError, access, airflow
 from makewhole.cli.environment import AsJson, Exit, console, printable, service_environment
 from makewhole.compensation.execution import control
+from makewhole.compensation.execution.pace import WatchedSpeed
 from makewhole.journal import plan_progress, plans
 from makewhole.journal.database import connect, journal_dsn
 from makewhole.journal.plans import StoredPlan
 from makewhole.model.errors import PermanentError, RefusedError
 from makewhole.model.plan import Plan, PlanState
+from makewhole.model.text import duration
 from makewhole.orchestration.task_ids import COMPENSATE, reconcile_dag_id
 from makewhole.sql import PgConnection
 
@@ -114,20 +117,46 @@ def _person_who_may(pipeline: str) -> str:
 def watch(
     plan: PlanId, json: Annotated[bool, typer.Option("--json", help="One JSON object a change.")] = False
 ) -> None:
-    """Show how far a plan is, with an estimate, until it has ended. Exit code 0 when it is done, 1 when it was not
-    done."""
+    """Show how far a plan is, its keys a second and the time left, until it has ended. Exit code 0 when it is done, 1
+    when it was not done."""
     with service_environment():
         ended = _follow(plan, _as_lines if json else _as_bar)
     raise typer.Exit(Exit.CERTIFIED if ended.plan.state is PlanState.DONE else Exit.GAPS_REMAIN)
 
 
-def _follow(plan: str, show: Callable[[Iterator[tuple[StoredPlan, int]]], StoredPlan]) -> StoredPlan:
-    def progress() -> Iterator[tuple[StoredPlan, int]]:
+@dataclass(frozen=True, kw_only=True)
+class _PlanLook:
+    """How far a plan was at one look: actions done in all, actions a second, and seconds left; None: not measured."""
+
+    stored: StoredPlan
+    done: int
+    per_second: float | None
+    seconds_left: float | None
+
+    @property
+    def text(self) -> str:
+        """Its state, with the speed where it is known."""
+        state = "paused" if self.stored.control is plans.Control.PAUSE else self.stored.plan.state.value
+        is_over = self.stored.plan.state not in _GOES_ON
+        if is_over or self.per_second is None or self.seconds_left is None:
+            return state
+        return f"{state}, {self.per_second:,.0f} keys a second, {duration(round(self.seconds_left) * 1000)} left"
+
+
+def _follow(plan: str, show: Callable[[Iterator[_PlanLook]], StoredPlan]) -> StoredPlan:
+    speed = WatchedSpeed()
+
+    def progress() -> Iterator[_PlanLook]:
         while True:
             with connect() as journal:
                 stored = plans.get_plan(journal, plan)
                 done = plan_progress.actions_done(journal, plan)
-            yield stored, done
+            speed.look(done, stored.plan.actions)
+            if stored.control is plans.Control.PAUSE:
+                speed.forget()
+            yield _PlanLook(
+                stored=stored, done=done, per_second=speed.records_per_second, seconds_left=speed.seconds_left
+            )
             if stored.plan.state not in _GOES_ON:
                 return
             time.sleep(_POLL_SECONDS)
@@ -135,28 +164,31 @@ def _follow(plan: str, show: Callable[[Iterator[tuple[StoredPlan, int]]], Stored
     return show(progress())
 
 
-def _as_bar(progress: Iterator[tuple[StoredPlan, int]]) -> StoredPlan:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+def _as_bar(progress: Iterator[_PlanLook]) -> StoredPlan:
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=_errors) as bar:
         task = bar.add_task("", total=None)
-        for stored, done in progress:
-            state = "paused" if stored.control is plans.Control.PAUSE else stored.plan.state.value
-            bar.update(task, description=state, completed=done, total=stored.plan.actions)
+        for look in progress:
+            stored = look.stored
+            bar.update(task, description=look.text, completed=look.done, total=stored.plan.actions)
     reason = f": {stored.plan.reason}" if stored.plan.reason else ""
     _console.print(Text(printable(f"plan {stored.plan.id}: {stored.plan.state.value}{reason}")))
     return stored
 
 
-def _as_lines(progress: Iterator[tuple[StoredPlan, int]]) -> StoredPlan:
+def _as_lines(progress: Iterator[_PlanLook]) -> StoredPlan:
     last: dict[str, Any] = {}
-    for stored, done in progress:
+    for look in progress:
+        stored = look.stored
         document = {
             "id": stored.plan.id,
             "state": stored.plan.state.value,
             "control": stored.control.value,
             "reason": stored.plan.reason,
-            "actions_done": done,
+            "actions_done": look.done,
             "actions": stored.plan.actions,
+            "actions_per_second": None if look.per_second is None else round(look.per_second, 1),
+            "seconds_left": None if look.seconds_left is None else round(look.seconds_left),
         }
         if document != last:
             typer.echo(json_format.dumps(document, ensure_ascii=False))

@@ -1,8 +1,7 @@
-"""Follow a run of Airflow to its end, print each change of a task's state, and note the result on the run."""
+"""Follow a run of Airflow to its end and print each change of a task's state."""
 
-import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -10,12 +9,9 @@ from rich.console import Console
 from rich.text import Text
 
 from makewhole.cli.airflow_api import Access, AirflowApi, AirflowRefusedError
-from makewhole.cli.environment import printable
 from makewhole.cli.plan.open_questions import acceptance_of_run, plan_of_run
 from makewhole.model.errors import TransientError
 
-logger = logging.getLogger(__name__)
-_NOTE_LENGTH = 500
 _ENDED = ("success", "failed")
 _POLL_SECONDS = 1.0
 _AWAY_SECONDS = 600.0  # longer than an API server takes to be started again, or moved to another machine
@@ -78,32 +74,6 @@ class _FollowedRun:
             self._out.print(f"look: makewhole plan dry-run {plan}; answer: makewhole plan approve {plan}, or reject")
         if acceptance:
             self._out.print(f"another person answers: makewhole accept --approve {acceptance}, or --reject")
-
-
-def result_line(document: Mapping[str, Any]) -> str:
-    """Return how a window ended in one line, without keys or values."""
-    label = f"window {document['window']} (revision {document['revision']})"
-    accepted, handed_over = document["accepted"]["findings"], document["handed_over"]["keys"]
-    plan = document["plan"]
-    parts = [
-        f"{label} of {document['pipeline']}: {document['state']}",
-        *([document["reason"]] if document["reason"] else []),
-        *([f"plan {plan['id']} {plan['state']}"] if plan else []),
-        *([f"{accepted:,} accepted"] if accepted else []),
-        *([f"{handed_over:,} handed over"] if handed_over else []),
-        *([f"certificate {document['certificate']['ordinal']}"] if document["certificate"] else []),
-    ]
-    line = "; ".join(printable(part) for part in parts)
-    return line if len(line) <= _NOTE_LENGTH else f"{line[: _NOTE_LENGTH - 1]}…"
-
-
-def note_result(api: AirflowApi, dag: str, run_id: str, document: Mapping[str, Any]) -> None:
-    """Write the result as the note of a run, which Airflow's list of runs shows. Who may not leaves it without one, and
-    so does an Airflow that does not answer: the result stands."""
-    try:
-        api.send("PATCH", f"/dags/{dag}/dagRuns/{run_id}", {"note": result_line(document)})
-    except (AirflowRefusedError, httpx.HTTPError) as error:
-        logger.info("the run has no note: %s", error)
 
 
 def _print_change(task: dict[str, Any], seen: dict[str, str], out: Console, update: Callable[[str], None]) -> None:

@@ -14,7 +14,7 @@ from makewhole.cli.airflow_api import access, airflow
 from makewhole.cli.documents import chosen_windows, unanswered_document, window_document
 from makewhole.cli.environment import Exit, console, exit_of, printable, service_environment
 from makewhole.cli.report import PipelineName, show_windows
-from makewhole.cli.runs.follow import follow, note_result
+from makewhole.cli.runs.follow import follow
 from makewhole.cli.runs.judged_keys import exit_of_keys, judged_keys, show_judged
 from makewhole.cli.runs.pipeline_dags import wait_for_pipeline
 from makewhole.compensation.planning.unanswered import Unanswered, read_unanswered
@@ -263,9 +263,7 @@ def _follow_to_end(request: _RunRequest, run_id: str, out: Console) -> dict[str,
     where = access()
     with airflow(where) as api:
         follow(api, request.dag, run_id, out, where)
-        document = _document(request, run_id)
-        note_result(api, request.dag, run_id, document)
-    return document
+    return _document(request, run_id)
 
 
 def _document(request: _RunRequest, run_id: str) -> dict[str, Any]:

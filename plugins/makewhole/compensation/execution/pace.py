@@ -70,6 +70,41 @@ class Speed:
         return None if rate is None else (self.planned - self.done) / rate
 
 
+class WatchedSpeed:
+    """The recent speed of a plan that another process runs, by how many of its actions were done at each look. What was
+    done before the first change is not measured: its chunk may have begun at any time."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._done: int | None = None
+        self._speed: Speed | None = None
+
+    def look(self, done: int, planned: int) -> None:
+        """Note that so many of the planned actions are done by now."""
+        before, self._done = self._done, done
+        if before is None or done <= before:
+            return
+        if self._speed is None:
+            self._speed = Speed(planned, self._clock)
+            self._speed.add_recovered(done)
+        else:
+            self._speed.add(done - before)
+
+    def forget(self) -> None:
+        """Begin to measure again: the plan waited."""
+        self._speed = None
+
+    @property
+    def records_per_second(self) -> float | None:
+        """Actions per second over the last seconds; None before two changes."""
+        return None if self._speed is None else self._speed.records_per_second
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Estimate at the recent speed; None before two changes."""
+        return None if self._speed is None else self._speed.seconds_left
+
+
 def paused(plan: StoredPlan) -> PlanPausedError:
     """Return what a runner raises that leaves a paused plan."""
     name, why = plan.plan.id, plan.plan.reason or "paused"

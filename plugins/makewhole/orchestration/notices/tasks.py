@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import conf
 from airflow.sdk.exceptions import AirflowFailException
 
 from makewhole.config.pipeline_file import find_pipeline, pipeline_folders, read_pipelines
 from makewhole.model.errors import MakewholeError
 from makewhole.model.pipeline import Pipeline
 from makewhole.orchestration import task_ids
+from makewhole.orchestration.ui.addresses import base_url, task_url
 
 if TYPE_CHECKING:
     from makewhole.orchestration.notices.notify import Surroundings
@@ -90,10 +90,8 @@ def _surroundings(pipeline: Pipeline) -> "Surroundings":
     from makewhole.orchestration.notices.send import send
     from makewhole.window.context import connections_of
 
-    base = str(conf.get("api", "base_url", fallback="") or "http://localhost:8080").rstrip("/")
-
     def log_url(dag: str | None, run: str | None, task: str | None) -> str | None:
-        return f"{base}/dags/{dag}/runs/{run}/tasks/{task}" if dag and run and task else None
+        return task_url(dag, run, task) if dag and run and task else None
 
     try:
         export_connections(pipeline)
@@ -101,5 +99,5 @@ def _surroundings(pipeline: Pipeline) -> "Surroundings":
     except Exception as error:  # a connection that is not there is what is to be sent, too
         logger.info("how long Kafka keeps originals is not asked: %s", type(error).__name__)
         connections = {}
-    link = f"{base}/dags/{task_ids.reconcile_dag_id(pipeline.name)}"
+    link = f"{base_url()}/dags/{task_ids.reconcile_dag_id(pipeline.name)}"
     return Surroundings(send=send, connections=connections, log_url=log_url, link=link)

@@ -12,6 +12,8 @@ from makewhole.orchestration.steps.repairing import log_unanswered
 from makewhole.orchestration.steps.step import step
 from makewhole.orchestration.steps.watermark import announce
 from makewhole.orchestration.steps.window_of_run import load_context
+from makewhole.orchestration.task_ids import CLOSED_WINDOW, END_OF_WINDOW
+from makewhole.orchestration.telemetry import lineage
 
 if TYPE_CHECKING:
     from makewhole.journal.certificates import ChainEntry
@@ -43,6 +45,8 @@ def certify() -> dict[str, Any]:
     with connect() as journal:
         closed = certify_window(journal, context.pipeline, context.window, context.storage, key)
         _measure(journal, context.window, closed)
+        _leave_for_pages(journal, context.window, closed)
+        _leave_lineage(journal, context, closed.state)
     for revocation in closed.revoked:
         logger.warning("certificate %d is revoked: %s", revocation.revokes, revocation.uri)
     if closed.state is not WindowState.ERROR:
@@ -60,6 +64,31 @@ def certify() -> dict[str, Any]:
     announce(get_current_context()["outlet_events"], context.pipeline.name, closed.certificate)
     _log_reach(context.window.label, closed.certificate)
     return run_result(closed, closed.certificate)
+
+
+def _leave_for_pages(journal: "PgConnection", window: "Window", closed: "ClosedWindow") -> None:
+    """Leave how the window ended where Airflow's pages find it."""
+    from makewhole.window.certifying.end_of_window import closed_document, end_of_closed
+
+    ti = get_current_context()["ti"]
+    ti.xcom_push(key=END_OF_WINDOW, value=end_of_closed(journal, window, closed))
+    ti.xcom_push(key=CLOSED_WINDOW, value=closed_document(journal, window, closed))
+
+
+def _leave_lineage(journal: "PgConnection", context: "WindowContext", state: WindowState) -> None:
+    """Leave what Airflow's provider of OpenLineage asks for, where it is installed. Whatever goes wrong is logged
+    alone: it may not change the end of the task."""
+    if not lineage.is_reported():
+        return
+    from makewhole.journal import acceptances
+    from makewhole.window.certifying.certificate_content import final_results
+
+    try:
+        counts = {hop: result.counts for hop, result in final_results(journal, context.window).items()}
+        accepted = acceptances.count_accepted(journal, context.window)
+        lineage.leave(lineage.lineage_of(context.pipeline, context.connections, counts, accepted, state))
+    except Exception as error:
+        logger.warning("nothing is reported to OpenLineage: %s", type(error).__name__)
 
 
 def _measure(journal: "PgConnection", window: "Window", closed: "ClosedWindow") -> None:

@@ -70,7 +70,7 @@ def test_a_paused_plan_is_watched_and_goes_on_when_it_is_resumed(world: PlanWorl
     assert _say("pause", plan, "--reason", "lunch", "--json") == [
         {"id": plan, "state": "frozen", "reason": f"paused by {ME}: lunch"}
     ]
-    runner = threading.Thread(target=world.run, args=(plan,), kwargs={"records_per_second": 1_000}, daemon=True)
+    runner = threading.Thread(target=world.run, args=(plan,), kwargs={"records_per_second": 2}, daemon=True)
     runner.start()
     (resumed,) = _say("resume", plan, "--json")
     assert (resumed["id"], resumed["reason"]) == (plan, f"resumed by {ME}")
@@ -79,6 +79,11 @@ def test_a_paused_plan_is_watched_and_goes_on_when_it_is_resumed(world: PlanWorl
     assert (seen[-1]["state"], seen[-1]["actions_done"], seen[-1]["actions"]) == ("done", RECORDS, RECORDS)
     done = [line["actions_done"] for line in seen]
     assert done == sorted(done)
+    assert seen[0]["actions_per_second"] is None, "nothing was measured at the first look"
+    speeds = [line["actions_per_second"] for line in seen if line["actions_per_second"] is not None]
+    assert speeds
+    assert all(0.5 < speed <= 5 for speed in speeds)
+    assert seen[-1]["seconds_left"] == 0
     result = CliRunner().invoke(app, ["plan", "rate", plan, "5"])
     assert result.exit_code == 2
     assert f"plan {plan} is done; there is nothing left of it to steer" in result.stderr

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from makewhole.compensation.execution.pace import Pace, PlanProgress, Speed
+from makewhole.compensation.execution.pace import Pace, PlanProgress, Speed, WatchedSpeed
 from makewhole.journal.plans import Control, StoredPlan
 from makewhole.model.errors import PlanPausedError, RefusedError
 from makewhole.model.plan import Plan, PlanState
@@ -142,3 +142,21 @@ def _plan(rate: int | None = None, control: Control = Control.RUN) -> StoredPlan
         state=PlanState.RUNNING,
     )
     return replace(StoredPlan(plan=plan, payload_sha256=None), records_per_second=rate, control=control)
+
+
+def test_speed_of_a_plan_that_another_process_runs_is_of_chunks_that_were_seen_whole() -> None:
+    clock = Clock()
+    speed = WatchedSpeed(clock)
+    for seconds, done in ((0, 400), (1, 400), (1, 500)):  # the chunk of the first hundred began before the first look
+        clock.now += seconds
+        speed.look(done, 1_000)
+        assert (speed.records_per_second, speed.seconds_left) == (None, None)
+    clock.now += 2
+    speed.look(600, 1_000)
+    assert (speed.records_per_second, speed.seconds_left) == (50, 8)
+    clock.now += 3
+    speed.look(600, 1_000)
+    assert (speed.records_per_second, speed.seconds_left) == (50, 8)
+    speed.forget()
+    speed.look(600, 1_000)
+    assert speed.records_per_second is None

@@ -1,0 +1,111 @@
+"""Write pages as HTML: the result of a run, and a page of the documentation. What comes from outside is escaped."""
+
+from collections.abc import Mapping
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+from jinja2 import Environment
+from markdown_it import MarkdownIt
+
+from makewhole.model.window import WindowState
+from makewhole.orchestration.task_ids import CERTIFY
+from makewhole.orchestration.ui.addresses import PREFIX, base_url
+from makewhole.orchestration.ui.runbook import RUNBOOK, anchor, entry_of_state, entry_of_task
+
+_PAGE = """\
+<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{{ title }}</title><style>
+body { font: 15px/1.5 sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; color: #222; background: #fff }
+table { border-collapse: collapse } td, th { border: 1px solid #ccc; padding: .2rem .6rem; text-align: left }
+td.number { text-align: right } pre, code { background: #f3f3f3; padding: .1rem .3rem } pre { overflow-x: auto }
+:target { background: #fff6d0 }
+</style></head><body>{{ body | safe }}</body></html>
+"""
+_RUN = """\
+<h1>{{ title }}</h1>
+<p><a href="{{ run_url }}">run {{ run }} of {{ dag }}</a></p>
+{% if closed %}
+<p><strong>{{ closed.state }}</strong>{% if closed.reason %}: {{ closed.reason }}{% endif %}</p>
+{% endif %}
+{% for task, reason in failures.items() %}
+<p>{{ reason }} (<a href="{{ runbook }}#{{ entry_of_task(task) }}">runbook</a>)</p>
+{% endfor %}
+<h2 id="findings">Findings</h2>
+{% if closed and verdicts %}
+<table><tr><th>keys</th>{% for hop in closed.hops %}<th>{{ hop }}</th>{% endfor %}</tr>
+{% for verdict in verdicts %}
+<tr><th>{{ verdict }}</th>{% for counts in closed.hops.values() %}
+<td class="number">{{ "{:,}".format(counts.get(verdict, 0)) }}</td>{% endfor %}</tr>
+{% endfor %}</table>
+<pre>makewhole findings {{ closed.pipeline }} --window {{ closed.window }}</pre>
+{% else %}<p>Nothing was judged.</p>{% endif %}
+<h2 id="plan">Plan</h2>
+{% if closed and closed.plan %}
+<p>{{ closed.plan.id }}: {{ closed.plan.state }}{% for remedy, count in closed.plan.actions.items() %},
+{{ "{:,}".format(count) }} {{ remedy }}{% endfor %}</p>
+<pre>makewhole plan show {{ closed.plan.id }}</pre>
+{% else %}<p>No plan was made.</p>{% endif %}
+<h2 id="certificate">Certificate</h2>
+{% if closed and closed.certificate %}
+<p>number {{ closed.certificate.number }} of the chain, SHA-256 {{ closed.certificate.sha256 }}</p>
+<p>{{ closed.certificate.uri }}</p>
+<pre>makewhole certificate verify {{ closed.pipeline }}</pre>
+{% else %}<p>No certificate was issued.</p>{% endif %}
+<h2 id="runbook">Runbook</h2>
+<ul>{% for name, entry in entries.items() %}<li><a href="{{ runbook }}#{{ entry }}">{{ name }}</a></li>{% endfor %}</ul>
+"""
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(autoescape=True)
+
+
+def page_of_run(dag: str, run: str, closed: Mapping[str, Any] | None, failures: Mapping[str, str]) -> str:
+    """Return the page of a run. `closed`: what `certify` left of the window, None where none came to its end.
+    `failures`: task → why it failed."""
+    hops = closed["hops"].values() if closed else ()
+    verdicts = list(dict.fromkeys(name for counts in hops for name, count in counts.items() if count))
+    causes = {task: line for task, line in failures.items() if closed is None or task != CERTIFY}
+    entries = {f"task {task}": entry_of_task(task) for task in causes}
+    if closed:
+        state = WindowState(closed["state"])
+        entries |= {f"the window is {state.value}": entry_of_state(state)}
+        entries |= {kind: anchor(kind) for kind in closed["incidents"]}
+    title = "No window came to its end"
+    if closed:
+        title = f"Window {closed['window']} (revision {closed['revision']}) of {closed['pipeline']}"
+    body = (
+        _environment()
+        .from_string(_RUN)
+        .render(
+            title=title,
+            dag=dag,
+            run=run,
+            run_url=f"{base_url()}/dags/{dag}/runs/{run}",
+            closed=closed,
+            verdicts=verdicts,
+            failures=causes,
+            entries=entries or {"Tasks": anchor("Tasks")},
+            runbook=f"{base_url()}{PREFIX}/docs/{RUNBOOK}",
+            entry_of_task=entry_of_task,
+        )
+    )
+    return _page(title, body)
+
+
+def page_of_document(text: str) -> str:
+    """Return a page of the documentation, whose headings can be linked to as on GitHub. `text` is Markdown."""
+    markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = markdown.parse(text)
+    title = ""
+    for token, following in pairwise(tokens):
+        if token.type == "heading_open":
+            token.attrSet("id", anchor(following.content))
+            title = title or following.content
+    return _page(title, markdown.renderer.render(tokens, markdown.options, {}))
+
+
+def _page(title: str, body: str) -> str:
+    return _environment().from_string(_PAGE).render(title=title, body=body)
