@@ -7,7 +7,9 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from makewhole.cli.main import app
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext
 from tests.integration.spark.test_judged_keys import alone, verdicts
@@ -265,3 +267,27 @@ def test_keys_that_are_judged_alone_are_held_to_all_their_records(lines: OrderLi
     (short,) = [one.evidence for one in of_first if one.key == "short"]
     assert short["group"]["expected"] == {"lines": "2", "total": "3.00"}
     assert verdicts(alone(lines.shop, second, *keys), STORE_HOP) == {"later": "mismatched", "next": "matched"}
+
+
+def test_explain_shows_what_the_records_of_a_key_add_up_to(lines: OrderLines) -> None:
+    """Of all windows that have some, each identity once, beside what the row has."""
+    lines.send(lines.line("A", "1", "0.1"), lines.line("A", "2", -7), lines.line("A", "2", -7))
+    lines.send(lines.line("A", "3", 2, day=1))
+    lines.row("A", 2, "-6.90")
+    for day in (0, 1):
+        lines.shop.judged(day)
+    explained = CliRunner().invoke(app, ["explain", "shop", "A"])
+    assert explained.exit_code == 0, explained.output
+    assert "orders→warehouse: 3 records add up to lines=3, total=-4.90; its row has lines=2, total=-6.90" in (
+        " ".join(explained.stdout.split())
+    )
+    document = json.loads(CliRunner().invoke(app, ["explain", "shop", "A", "--json"]).stdout)
+    assert document["sums"] == [
+        {
+            "hop": "orders→warehouse",
+            "records": 3,
+            "expected": {"lines": "3", "total": "-4.90"},
+            "found": [{"lines": "2", "total": "-6.90"}],
+        }
+    ]
+    assert [item["cause"] for item in document["windows"]] == ["key_continues", "record_not_counted"]
