@@ -23,6 +23,7 @@ from makewhole.native.json_scan import BOOLEAN, NULL, NUMBER, TEXT
 
 _MOST_LAYOUTS = 4
 _MOST_FRACTION_DIGITS = 30
+_INTEGERS = ("int", "bigint")
 _RENDERED_TYPES = ("date", "char", "uuid", "inet")
 _UUID = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 KEY, NUMBER_KEY, TEXT_KEY, BOOLEAN_KEY = "a key", "a number as key", "a text as key", "a boolean as key"
@@ -87,8 +88,8 @@ def _rule(declared: str) -> LeafRule:
         return LeafRule(TEXT | NULL)
     if declared == VERSION:
         return LeafRule(TEXT | NUMBER | NULL, fraction_digits=SCALE)
-    if declared in ("int", "bigint"):
-        return LeafRule(NUMBER | NULL)
+    if declared in _INTEGERS:
+        return LeafRule(NUMBER | NULL, fraction_digits=_MOST_FRACTION_DIGITS)
     if declared == "boolean":
         return LeafRule(BOOLEAN | NULL)
     scale = decimal_scale(declared)
@@ -127,9 +128,21 @@ def _rendered(leaf: LeafColumn, declared: str, content: Content) -> pl.Series:
     if is_rendered(declared):
         known = texts.unique()
         return texts.replace_strict(known, [canonical_text(text, declared) for text in known], return_dtype=pl.String)
+    if declared in _INTEGERS:
+        return _by_value(texts, leaf)
     scale = decimal_scale(declared)
     if scale is not None and (leaf.fraction_digits < scale).any():
         endings = pl.Series(["0" * (scale - digits) if digits else "." + "0" * scale for digits in range(scale + 1)])
         frame = pl.DataFrame([texts.alias("text"), endings.gather(leaf.fraction_digits).alias("ending")])
         return frame.select(pl.concat_str("text", "ending")).to_series()
     return texts
+
+
+def _by_value(texts: pl.Series, leaf: LeafColumn) -> pl.Series:
+    """Render numbers whatever their fraction is, without the zeros at its end: it is not rounded to an integer."""
+    has_fraction = pl.Series(leaf.fraction_digits > 0)
+    if not has_fraction.any():
+        return texts
+    plain = texts.cast(pl.String)
+    whole = plain.str.strip_chars_end("0").str.strip_chars_end(".")
+    return plain.zip_with(~has_fraction, whole)
