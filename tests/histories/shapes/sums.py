@@ -1,6 +1,6 @@
 """Draw days of orders whose lines are added up to one row each, some of them wrongly; and what is right of each day."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum, auto
@@ -167,15 +167,19 @@ def _order(random: Random, name: str, days: int) -> _DrawnOrder:
     return _DrawnOrder(name=name, records=records, fault=fault, flaw=flaw, rows=rows)
 
 
-def _flaw(random: Random, line: Any, first: DrawnLine) -> tuple[list[DrawnLine], Flaw]:
+def _flaw(random: Random, line: Callable[[str | None], DrawnLine], first: DrawnLine) -> tuple[list[DrawnLine], Flaw]:
     """Return a record by which an order cannot be added up, and what is right then."""
     drawn = random.choice(("null", "digits", "unnamed", "contradicts"))
     if drawn == "contradicts":
         other = line(first.line)
         both = max(first.day, other.day)
         return [other], Flaw(verdict="conflict", cause="source_contradicts_itself", day=both)
-    changed = {"null": {"amount": None}, "digits": {"amount": Decimal("1.005")}, "unnamed": {"line": None}}[drawn]
-    flawed = replace(line("flawed"), **changed)
+    made = line("flawed")
+    flawed = {
+        "null": replace(made, amount=None),
+        "digits": replace(made, amount=Decimal("1.005")),
+        "unnamed": replace(made, line=None),
+    }[drawn]
     return [flawed], Flaw(verdict="undecidable", cause="no_amount", day=flawed.day)
 
 
