@@ -291,3 +291,12 @@ def test_explain_shows_what_the_records_of_a_key_add_up_to(lines: OrderLines) ->
         }
     ]
     assert [item["cause"] for item in document["windows"]] == ["key_continues", "record_not_counted"]
+
+
+def test_a_record_that_cannot_be_read_may_be_one_of_any_key(lines: OrderLines) -> None:
+    """Its amount is not known, whether or not a row agrees with the others."""
+    lines.send(*(lines.line(name, "1", 1) for name in ("right", "wrong")))
+    lines.shop.send_raw(b"{")
+    lines.row("right", 1, "1")
+    lines.row("wrong", 2, "1")
+    assert found(lines, lines.shop.judged()) == dict.fromkeys(("right", "wrong"), ("undecidable", "unreadable_record"))
