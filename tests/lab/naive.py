@@ -138,6 +138,15 @@ def rows(ledger: int, store: int) -> NaiveAnswer:
     )
 
 
+def counted(lines: int, total: int) -> NaiveAnswer:
+    """Different lines in the topic, against the sum of what the rows count."""
+    return NaiveAnswer(
+        check="different lines in the topic against sum(lines) of the store",
+        text=f"{lines} lines, {total} counted",
+        conclusion=compared(lines, total),
+    )
+
+
 def order(bootstrap: str, topic: str) -> NaiveAnswer:
     """Whether the versions of a key ascend with the offsets."""
     newest: dict[str, int] = {}

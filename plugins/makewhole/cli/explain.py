@@ -47,7 +47,7 @@ def explain(
 
 def journey_document(journey: Journey) -> dict[str, Any]:
     """Return what `--json` prints: `points` in order, `windows` per window and hop, what was `last_judged` on each hop,
-    `actions`, `acceptances`, and all of it as `events`."""
+    `actions`, `acceptances`, on hops with `group` the `sums`, and all of it as `events`."""
     replays = replays_of(journey)
     return {
         "pipeline": journey.pipeline,
@@ -59,6 +59,7 @@ def journey_document(journey: Journey) -> dict[str, Any]:
         "last_judged": [_judgement(item) for item in last_judged(journey)],
         "actions": [_action(action) for action in journey.actions],
         "acceptances": [_word(word) for word in journey.words],
+        **({"sums": [vars(found) for found in journey.sums]} if journey.sums else {}),
         "events": [vars(event) | {"time": _iso(event.time)} for event in events(journey)],
     }
 
@@ -110,6 +111,8 @@ def _show(journey: Journey) -> None:
         _console.print(f"last judged: {judged}")
     _console.print()
     print_table(_console, _copies_table(journey))
+    for found in journey.sums:
+        _console.print(Text(printable(found.text)))
     happened = [event for event in events(journey) if event.kind not in COPIES]
     if happened:
         _console.print()

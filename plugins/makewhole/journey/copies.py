@@ -44,6 +44,7 @@ class JourneyCopy:
 
     `window` and `revision` say which snapshot holds it, None for a row as it is now; `identity` is what the log says of
     a record: position, leader epoch, producer and sequence, whether it was aborted, the plan its lineage header names.
+    `excluded_by` names the hops whose `where` it does not pass; None: not known.
     """
 
     place: str
@@ -52,6 +53,7 @@ class JourneyCopy:
     window: int | None = None
     revision: int | None = None
     identity: Mapping[str, Any] = field(default_factory=dict)
+    excluded_by: tuple[str, ...] | None = None
 
 
 def rows_now(tables: Tables, pipeline: Pipeline, point: TablePoint, key: str) -> list[JourneyCopy]:
@@ -93,6 +95,7 @@ def _copies(frame: pl.DataFrame) -> list[JourneyCopy]:
             time=row["time"],
             values={name.removeprefix(_COMPARED): row[name] for name in row if name.startswith(_COMPARED)},
             identity={name: row[name] for name in _IDENTITY if name in row},
+            excluded_by=None if row.get("excluded_by") is None else tuple(row["excluded_by"]),
         )
         for row in frame.sort(order).iter_rows(named=True)
     ]

@@ -19,6 +19,7 @@ from makewhole.journal.key_history import Judgement, KeyAction
 from makewhole.journal.results import hop_results, snapshot_manifests
 from makewhole.journal.results.hop_results import HopResult
 from makewhole.journey.copies import JourneyCopy, copies_in, read_manifests, rows_now, with_snapshots
+from makewhole.journey.sums import KeySums, key_sums
 from makewhole.kinds import tables_of
 from makewhole.lake.storage import Storage
 from makewhole.lake.stored_verdicts import FilesByBucket, VerdictFiles, stored_verdicts
@@ -55,7 +56,8 @@ class Stop:
 @dataclass(frozen=True, kw_only=True)
 class Journey:
     """All that is known of one key: `stops` in the pipeline's order, `judgements`, `actions` and the `words` of people
-    oldest first. `superseded`: those of the judgements whose hop a newer revision of their window has judged, too."""
+    oldest first. `superseded`: those of the judgements whose hop a newer revision of their window has judged, too.
+    `sums`: of hops to stores of sums, what the records add up to."""
 
     pipeline: str
     key: str
@@ -65,6 +67,7 @@ class Journey:
     actions: tuple[KeyAction, ...]
     words: tuple[KeyWord, ...] = ()
     superseded: tuple[Judgement, ...] = ()
+    sums: tuple[KeySums, ...] = ()
 
     @property
     def is_known(self) -> bool:
@@ -137,18 +140,28 @@ def trace(
     seen = [_seen(journal, pipeline, storage, window, bucket, hashed) for window in _windows(journal, pipeline)]
     judgements = [_shown_judgement(item, shown) for item in key_history.judgements(journal, pipeline.name, hashed)]
     others = [item for held in seen for item in _without_finding(journal, storage, pipeline, held, judgements, hashed)]
+    stops = tuple(_stop(pipeline, point, seen, connection_of, key) for point in pipeline.ordered_points())
     return Journey(
         pipeline=pipeline.name,
         key=key,
         key_hash=hashed,
-        stops=tuple(
-            _shown(_stop(pipeline, point, seen, connection_of, key), shown) for point in pipeline.ordered_points()
-        ),
+        stops=tuple(_shown(stop, shown) for stop in stops),
         judgements=tuple(sorted([*judgements, *others], key=lambda item: (item.window, item.revision, item.hop))),
         actions=tuple(key_history.key_actions(journal, pipeline.name, hashed)),
         words=tuple(acceptances.words_on_key(journal, pipeline.name, hashed)),
         superseded=tuple(_superseded(journal, [held.window for held in seen], judgements)),
+        sums=tuple(_sums(pipeline, stops)),
     )
+
+
+def _sums(pipeline: Pipeline, stops: Sequence[Stop]) -> Iterator[KeySums]:
+    """Yield what the records of the key add up to, of each hop to a store of sums that could be looked at."""
+    copies = {stop.point: stop.copies for stop in stops if stop.searched and not stop.problems}
+    for hop in pipeline.hops:
+        is_known = hop.source in copies and hop.target in copies
+        found = key_sums(pipeline, hop, copies[hop.source], copies[hop.target]) if is_known else None
+        if found is not None and (copies[hop.source] or copies[hop.target]):
+            yield found
 
 
 @dataclass(frozen=True, kw_only=True)

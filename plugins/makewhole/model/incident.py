@@ -41,6 +41,7 @@ class IncidentKind(StrEnum):
     REPEATED_KEYS = "repeated_keys"  # how many keys have several records in a topic that nothing feeds
     VALUES_NOT_LOOKED_AT = "values_not_looked_at"  # no index finds the rows of known keys in a store
     UNREADABLE_FILES = "unreadable_files"  # files of a dataset cannot be read: what they hold is not known
+    LEFT_OVER_FILES = "left_over_files"  # files beside those of a dataset, which no reader takes, for a long time
 
 
 class Doubt(StrEnum):
@@ -103,6 +104,7 @@ class Incident:
                             keys (`key`, `repeat`, `places`, `before`: those of windows before), `files`: all of them
     unreadable_files      a dataset; `files` (`path`, `size_bytes`, `written`; `spoilt`: it is whole, and pages of it
                             do not decode): the first by path, and their `number`
+    left_over_files       the same of files that no reader takes; `size_bytes`: of all
     values_not_looked_at  a store; `reason` (`view`, `no_key_index`), `key`: its columns
     prepared_transaction  a table; `keys`: number of findings that wait for them, `transactions` (`gid`, `owner`,
                             `prepared`: since when, `tables`: those that it wrote to): the oldest, and their `number`

@@ -18,8 +18,8 @@ from makewhole.tables.shape import RowsAhead, TimeBounds
 
 @dataclass(frozen=True, kw_only=True)
 class UnreadableFile:
-    """A file of a table that cannot be read: its path, its size, and when it was written. `is_spoilt`: it is whole, and
-    pages of it do not decode."""
+    """A file of a table that cannot be read, or that no reader takes: its path, its size, and when it was written.
+    `is_spoilt`: it is whole, and pages of it do not decode."""
 
     path: str
     size_bytes: int
@@ -33,13 +33,15 @@ class ReadPlan:
 
     `view` is what a reader reads by while the view is held; `seen` says later which rows it saw. Each of `parts` is
     what the table's own system takes it to be, and travels to its reader. `unreadable`: files that should be read and
-    cannot be, so that what they hold is not known.
+    cannot be, so that what they hold is not known. `not_taken`: files beside them that look like rows, and that no
+    reader takes.
     """
 
     view: str
     seen: str
     parts: tuple[Any, ...]
     unreadable: tuple[UnreadableFile, ...] = ()
+    not_taken: tuple[UnreadableFile, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

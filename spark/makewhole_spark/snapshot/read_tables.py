@@ -21,7 +21,13 @@ from makewhole_spark.snapshot.read_census import CensusPiece, read_table
 from makewhole_spark.snapshot.read_piece import PieceRead, TablePiece, sum_of_known
 from makewhole_spark.snapshot.reading import Reading, TakenSnapshot, manifest_of
 from makewhole_spark.snapshot.reuse.decide import SAME_ROWS, as_read
-from makewhole_spark.snapshot.table_bounds import TableBounds, counted_wholly, table_bounds, unreadable_files
+from makewhole_spark.snapshot.table_bounds import (
+    TableBounds,
+    counted_wholly,
+    left_over_files,
+    table_bounds,
+    unreadable_files,
+)
 from makewhole_spark.snapshot.value_census import StoreCensus, store_census
 
 
@@ -45,9 +51,11 @@ class _TableRead:
         manifest = manifest_of(reading, self.point, taken_at, reads, self.plan)
         census = self.bounds.census
         counted = counted_wholly(replace(census, counted=(*self.own, *census.counted)), self.plan)
+        left_over = left_over_files(self.point, self.plan, taken_at, reading.context.pipeline.pending_max_age)
+        of_files = [*unreadable_files(self.point, self.plan), *left_over]
         return TakenSnapshot(
             manifest={**manifest, **self.entries, **self.bounds.manifest(), **self.known.manifest(self.looked)},
-            incidents=[*counted.incidents, *self.known.incidents, *unreadable_files(self.point, self.plan)],
+            incidents=[*counted.incidents, *self.known.incidents, *of_files],
             counted=counted.counted,
         )
 

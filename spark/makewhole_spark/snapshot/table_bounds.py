@@ -1,7 +1,8 @@
 """Find out which rows of a table belong to a window: its own by time, and those of earlier times that came late."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 from makewhole.journal import windows
@@ -11,7 +12,7 @@ from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.points import TablePoint
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
-from makewhole.tables.reading import ReadPlan, TableView
+from makewhole.tables.reading import ReadPlan, TableView, UnreadableFile
 from makewhole.tables.shape import EarlierRows, TimeBounds
 from makewhole.window.context import WindowContext
 from makewhole_spark.snapshot.census import Census, TableCensus, reaches_from
@@ -96,15 +97,25 @@ def table_bounds(journal: PgConnection, context: WindowContext, point: TablePoin
 
 def unreadable_files(point: TablePoint, plan: ReadPlan) -> list[Incident]:
     """Return an incident where files of a table cannot be read; none where all can."""
-    if not plan.unreadable:
+    return _of_files(IncidentKind.UNREADABLE_FILES, point, plan.unreadable)
+
+
+def left_over_files(point: TablePoint, plan: ReadPlan, now: datetime, max_age: timedelta) -> list[Incident]:
+    """Return an incident where files beside those of a table, which no reader takes, are older than anything may be in
+    flight (`max_age`); none where there are none."""
+    old = [one for one in plan.not_taken if now - one.written > max_age]
+    return _of_files(IncidentKind.LEFT_OVER_FILES, point, old, size_bytes=sum(one.size_bytes for one in old))
+
+
+def _of_files(kind: IncidentKind, point: TablePoint, files: Sequence[UnreadableFile], **more: Any) -> list[Incident]:
+    if not files:
         return []
-    files = [
+    listed = [
         {"path": one.path, "size_bytes": one.size_bytes, "written": one.written.isoformat()}
         | ({"spoilt": True} if one.is_spoilt else {})
-        for one in plan.unreadable[:_FILES_LISTED_MOST]
+        for one in files[:_FILES_LISTED_MOST]
     ]
-    detail = {"files": files, "number": len(plan.unreadable)}
-    kind = IncidentKind.UNREADABLE_FILES
+    detail = {"files": listed, "number": len(files), **more}
     return [Incident(kind=kind, point=point.name, topic=point.table, topic_id="", detail=detail)]
 
 

@@ -91,6 +91,12 @@ def test_no_remedy_is_suggested_and_none_of_the_file_is_taken(write: Callable[..
             "again, or 'position'",
         ),
         (
+            {"group": "{identity: sequence, counts: n}"},
+            "hops[1].group.identity (line 11): 'sequence' numbers what a producer sent, and a record that was sent "
+            "again has another number. Name a column of the record; where each record counts, write 'position'. A "
+            "column of that name takes another one under 'columns' of the topic",
+        ),
+        (
             {"group": "{identity: line}"},
             "hops[1].group (line 11): counts nothing and adds nothing up. Name what a row holds of its records, for "
             "example 'group: {identity: line_id, counts: lines, sums: {total: \"decimal(12,2)\"}}'",

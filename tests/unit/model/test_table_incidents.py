@@ -98,6 +98,17 @@ def test_a_store_that_is_not_looked_at_again_says_why(reason: str, key: list[str
     assert not unseen.blocks(Pipeline(name="shop", points={}, hops=()))
 
 
+def test_files_that_no_reader_takes_are_named_and_block_nothing() -> None:
+    listed = [{"path": "_temporary/0/a.parquet", "size_bytes": 17, "written": "2026-11-01T02:03:04+00:00"}]
+    found = incident(IncidentKind.LEFT_OVER_FILES, files=listed, number=2, size_bytes=40)
+    assert incident_sentence(found) == (
+        "2 files beside those of warehouse (dw.departures) are under a temporary name, or not committed, for longer "
+        "than pending.max_age (40 bytes): _temporary/0/a.parquet (17 bytes, written 2026-11-01 02:03 UTC); 1 more. No "
+        "reader takes them"
+    )
+    assert not found.blocks(Pipeline(name="shop", points={}, hops=()))
+
+
 def test_files_that_cannot_be_read_keep_a_window_from_being_certified() -> None:
     listed = [
         {"path": f"dt=2/{name}.parquet", "size_bytes": 17, "written": "2026-11-01T02:03:04+00:00"} for name in "abcd"

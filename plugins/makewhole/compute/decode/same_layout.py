@@ -24,6 +24,7 @@ from makewhole.native.moments import read_moments
 
 _MOST_LAYOUTS = 4
 _MOST_FRACTION_DIGITS = 30
+_INTEGERS = ("int", "bigint")
 _RENDERED_TYPES = ("date", "char", "uuid", "inet")
 _UUID = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 KEY, NUMBER_KEY, TEXT_KEY, BOOLEAN_KEY = "a key", "a number as key", "a text as key", "a boolean as key"
@@ -88,8 +89,8 @@ def _rule(declared: str) -> LeafRule:
         return LeafRule(TEXT | NULL)
     if declared == VERSION:
         return LeafRule(TEXT | NUMBER | NULL, fraction_digits=SCALE)
-    if declared in ("int", "bigint"):
-        return LeafRule(NUMBER | NULL)
+    if declared in _INTEGERS:
+        return LeafRule(NUMBER | NULL, fraction_digits=_MOST_FRACTION_DIGITS)
     if declared == "boolean":
         return LeafRule(BOOLEAN | NULL)
     scale = decimal_scale(declared)
@@ -134,6 +135,8 @@ def _rendered(leaf: LeafColumn, declared: str, content: Content) -> pl.Series:
         return versions_of_texts(texts.cast(pl.String))
     if is_rendered(declared):
         return rendered_texts(texts, leaf.blobs, content, declared)
+    if declared in _INTEGERS:
+        return _by_value(texts, leaf)
     scale = decimal_scale(declared)
     if scale is not None and (leaf.fraction_digits < scale).any():
         endings = pl.Series(["0" * (scale - digits) if digits else "." + "0" * scale for digits in range(scale + 1)])
@@ -160,3 +163,13 @@ def rendered_texts(texts: pl.Series, blobs: Blobs, content: Content, declared: s
 def _each_once(texts: pl.Series, declared: str) -> pl.Series:
     known = texts.unique()
     return texts.replace_strict(known, [canonical_text(text, declared) for text in known], return_dtype=pl.String)
+
+
+def _by_value(texts: pl.Series, leaf: LeafColumn) -> pl.Series:
+    """Render numbers whatever their fraction is, without the zeros at its end: it is not rounded to an integer."""
+    has_fraction = pl.Series(leaf.fraction_digits > 0)
+    if not has_fraction.any():
+        return texts
+    plain = texts.cast(pl.String)
+    whole = plain.str.strip_chars_end("0").str.strip_chars_end(".")
+    return plain.zip_with(~has_fraction, whole)

@@ -10,7 +10,7 @@ from makewhole.config.hops.redelivery import Drafts
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.model.hops import Hop, Semantics
 from makewhole.model.places.compared_columns import ColumnTypes
-from makewhole.model.places.grouping import COUNT_TYPE, POSITION_IDENTITY, SUM_DIGITS, Grouping
+from makewhole.model.places.grouping import COUNT_TYPE, POSITION_IDENTITY, SEQUENCE_IDENTITY, SUM_DIGITS, Grouping
 from makewhole.model.points import PointKind, can_look_up, has_log
 
 GROUP = "group"
@@ -37,7 +37,7 @@ def read_group(section: Section) -> GroupDraft | None:
     named = inner.need(
         "identity", f"Name the column by which a record is known that was sent again, or '{POSITION_IDENTITY}'"
     )
-    identity, counts = named.text(values.logical_name) if named else None, inner.get("counts")
+    identity, counts = named.text(_identity) if named else None, inner.get("counts")
     count = counts.text(values.logical_name) if counts else None
     sums = dict(_read_sums(inner.get("sums")))
     if counts is None and not sums:
@@ -55,6 +55,17 @@ def read_group(section: Section) -> GroupDraft | None:
         grouping=Grouping(identity=None if identity == POSITION_IDENTITY else identity, counts=count, sums=tuple(sums)),
         compare={**({} if count is None else {count: COUNT_TYPE}), **sums},
     )
+
+
+def _identity(text: str) -> str:
+    """Parse what a record is known by when it was sent again: not its sequence, which is another one then."""
+    if text == SEQUENCE_IDENTITY:
+        raise values.UnfitError(
+            f"'{SEQUENCE_IDENTITY}' numbers what a producer sent, and a record that was sent again has another number",
+            f"Name a column of the record; where each record counts, write '{POSITION_IDENTITY}'. A column of that "
+            "name takes another one under 'columns' of the topic",
+        )
+    return values.logical_name(text)
 
 
 def _read_sums(place: YamlPlace | None) -> Iterator[tuple[str, str]]:

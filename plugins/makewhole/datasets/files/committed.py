@@ -8,7 +8,12 @@ from makewhole.file_stores.store import FileEntry, FileStore
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.places.dataset_place import MANIFESTS
 
+KEPT_BESIDE = "_makewhole"
+"""The folder in which repairs keep what they did, and rows as they were."""
 _COPYING = "._COPYING_"
+_BEING_WRITTEN = (".parquet", ".inprogress", ".tmp", _COPYING)
+_ATTEMPTS = ("_temporary", ".spark-staging", ".hive-staging")
+_CHECKSUM = ".crc"
 _PREFIX, _SUFFIX = MANIFESTS.split("*")
 
 
@@ -17,6 +22,15 @@ def is_hidden(path: str) -> bool:
     column's (`_day=1`), with an underscore."""
     is_any = any(part.startswith(".") or (part.startswith("_") and "=" not in part) for part in path.split("/"))
     return is_any or path.endswith(_COPYING)
+
+
+def is_left_over(path: str) -> bool:
+    """Return whether a file that no reader of datasets looks at has rows by its path: it lies among those of attempts
+    (`_temporary`), or has a name that files have while they are written. What repairs keep in `_makewhole` has none."""
+    *folders, name = path.split("/")
+    if not is_hidden(path) or name.endswith(_CHECKSUM) or KEPT_BESIDE in folders:
+        return False
+    return any(folder.startswith(_ATTEMPTS) for folder in folders) or any(part in name for part in _BEING_WRITTEN)
 
 
 def is_manifest(path: str) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import quote, unquote
 
-from makewhole.datasets.files.committed import counting_files
+from makewhole.datasets.files.committed import counting_files, is_left_over
 from makewhole.file_stores.store import FileEntry, FileStore
 from makewhole.model.errors import TransientError
 
@@ -60,12 +60,13 @@ def folder_name(name: str, text: str | None) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Listing:
-    """The files of a dataset at one moment: those that count, by path; those that a writer has not committed; and those
-    that would count and are no whole Parquet files."""
+    """The files of a dataset at one moment: those that count, by path; those that a writer has not committed; those
+    that would count and are no whole Parquet files; and those that no reader looks at, with rows by their path."""
 
     files: tuple[DataFile, ...]
     uncommitted: tuple[DataFile, ...] = ()
     unreadable: tuple[DataFile, ...] = ()
+    left_over: tuple[DataFile, ...] = ()
 
 
 def listing_now(store: FileStore, marker: str = "") -> Listing:
@@ -84,6 +85,7 @@ def listing_now(store: FileStore, marker: str = "") -> Listing:
             return Listing(
                 files=tuple(DataFile(file=file) for file in counting),
                 uncommitted=tuple(DataFile(file=file) for file in uncommitted),
+                left_over=tuple(DataFile(file=file) for file in found if is_left_over(file.path)),
             )
         found = again
     raise TransientError(f"the files of {store.root} changed each of {_LISTED_MOST} times that they were listed")

@@ -212,7 +212,11 @@ class HeldListing:
             unreadable=tuple(
                 as_unreadable(one, is_spoilt=one in self.source.left_out) for one in self.source.listing.unreadable
             ),
+            not_taken=tuple(as_unreadable(one, is_spoilt=False) for one in self._not_taken()),
         )
+
+    def _not_taken(self) -> list[DataFile]:
+        return sorted({*self.source.listing.uncommitted, *self.source.listing.left_over})
 
     def leave_out(self, files: Sequence[UnreadableFile]) -> None:
         paths = {one.path for one in files}

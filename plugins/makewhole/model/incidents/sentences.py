@@ -243,6 +243,20 @@ def _unreadable(incident: Incident) -> str:
     )
 
 
+def _left_over(incident: Incident) -> str:
+    number = int(incident.detail["number"])
+    listed = [
+        f"{one['path']} ({one['size_bytes']} bytes, written {one['written'][:16].replace('T', ' ')} UTC)"
+        for one in incident.detail["files"][:_LISTED_MOST]
+    ]
+    more = [f"{number - len(listed)} more"] if number > len(listed) else []
+    return (
+        f"{counted(number, 'file')} beside those of {incident.point} ({incident.topic}) "
+        f"{'is' if number == 1 else 'are'} under a temporary name, or not committed, for longer than pending.max_age "
+        f"({incident.detail['size_bytes']} bytes): {'; '.join([*listed, *more])}. No reader takes them"
+    )
+
+
 def _filter_changed(incident: Incident) -> str:
     before, now = (incident.detail[name] or "no filter" for name in ("before", "now"))
     return f"`where` of {incident.detail['hop']} is {now} now, and was {before} in the windows before"
@@ -270,6 +284,7 @@ _SENTENCES: Mapping[IncidentKind, Callable[[Incident], str]] = {
     IncidentKind.FILTER_CHANGED: _filter_changed,
     IncidentKind.PREPARED_TRANSACTION: _prepared,
     IncidentKind.UNREADABLE_FILES: _unreadable,
+    IncidentKind.LEFT_OVER_FILES: _left_over,
     IncidentKind.VALUES_NOT_LOOKED_AT: lambda incident: (
         f"the rows of {incident.point} ({incident.topic}) that earlier windows judged are not looked at again: "
         + ("it is a view" if incident.detail.get("reason") == "view" else "no index finds the rows of a key")

@@ -91,6 +91,10 @@ def settled_by(incident: Incident) -> str:
             "have their writer write them again, or move them out of the dataset once it is known what they held; then "
             "run this window again. A writer has to write under a name that begins with a dot, and rename"
         ),
+        IncidentKind.LEFT_OVER_FILES: (
+            "what is missing is found without them, and written from the records. Remove them once their writer is "
+            "known to be dead; whoever gives them their names then brings their rows a second time"
+        ),
         IncidentKind.REPEATED_KEYS: (
             "nothing is done about them: what reads the topic has to pass over a second record. Look at its producers: "
             "without enable.idempotence a retry is a second record, and an application may send again what it had sent"

@@ -10,6 +10,8 @@ SUM_DIGITS = 27
 """Digits that an amount or a sum has at most: 10^11 amounts of so many are added within 128 bits."""
 POSITION_IDENTITY = "position"
 """The word of a pipeline file for records that are distinguished by where they lie."""
+SEQUENCE_IDENTITY = "sequence"
+"""The word for a coordinate that can be a key, and no identity."""
 
 
 @dataclass(frozen=True, kw_only=True)

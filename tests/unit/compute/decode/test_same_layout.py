@@ -1,6 +1,7 @@
 """Check that values decoded by their shared layout are as if decoded record by record."""
 
 import json
+from decimal import Decimal
 from typing import Any
 from unittest import mock
 
@@ -10,11 +11,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from makewhole.compute.canonical import canonical_text
 from makewhole.compute.decode import json_values, record_values
 from makewhole.compute.decode.json_layout import NoLayout, learn_layout
 from makewhole.compute.decode.leaf_columns import LeafRule, ValueColumn, match_layout
 from makewhole.compute.decode.record_values import ValueShape, decode_values
 from makewhole.compute.decode.same_layout import decode_same_layout
+from makewhole.compute.decode.value_format import WantedLeaf
 from makewhole.native import json_scan
 from makewhole.native.byte_strings import Blobs, Content
 from makewhole.native.json_scan import NULL, NUMBER, TEXT
@@ -246,6 +249,17 @@ def test_records_as_programs_write_them_are_decoded_by_layout() -> None:
 
     assert not read_parts.called
     assert decoded.rows() == record_values._decode_one_by_one(batch(values), SHAPE).rows()
+
+
+def test_numbers_with_a_fraction_are_read_by_their_value_where_an_integer_is_declared() -> None:
+    """As amounts are that a sum of another type is made of: no record is left over, and none is rounded."""
+    numbers = ["7", "7.0", "0.10", "-100.00", "1.005", "0.0", f"{10**20}.5"]
+    wanted = {"c:n": WantedLeaf(("n",), "bigint")}
+    values = pa.array([f'{{"n":{number}}}'.encode() for number in numbers], pa.binary())
+    [(rows, frame)], left = decode_same_layout(values, wanted)
+    assert (rows.tolist(), left.tolist()) == (list(range(7)), [])
+    assert frame["c:n"].to_list() == ["7", "7", "0.1", "-100", "1.005", "0", f"{10**20}.5"]
+    assert frame["c:n"].to_list() == [canonical_text(Decimal(number), "bigint") for number in numbers]
 
 
 def test_one_odd_record_does_not_keep_the_others_from_being_decoded_by_layout() -> None:

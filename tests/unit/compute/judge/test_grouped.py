@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makewhole.compute.frames import HASHES
+from makewhole.compute.frames import HASHES, IS_GONE
 from makewhole.compute.judge.grouped.differences import evidence_of_groups
 from makewhole.compute.judge.grouped.elements import Totals
 from makewhole.compute.judge.grouped.judge_groups import GroupFacts, judge_groups
@@ -178,6 +178,20 @@ def test_records_that_are_aborted_or_that_the_filter_excludes_add_nothing() -> N
     counted = known(THREE, ("3", "-6.70"))
     assert said(replace(counted, source=counted.source.with_columns(aborted))) == ("mismatched", "read_uncommitted")
     assert said(replace(counted, source=counted.source.with_columns(excluded))) == ("mismatched", None)
+
+
+def test_a_record_of_which_the_filter_says_nothing_adds_nothing_that_is_known() -> None:
+    """It cannot be known whether it counts, whatever the row has."""
+    made = known(THREE, ("3", "-6.70"))
+    unknown = pl.Series("excluded_by", [[], None, []], dtype=pl.List(pl.String))
+    assert said(replace(made, source=made.source.with_columns(unknown))) == ("undecidable", "no_amount")
+
+
+def test_a_record_that_was_cut_off_leaves_its_key_undecidable() -> None:
+    """Its producer may have sent it again, or not: whether it counts is not known."""
+    made = known(THREE, ("3", "-6.70"))
+    gone = made.source.with_columns(pl.Series(IS_GONE, [False, True, False]))
+    assert said(replace(made, source=gone)) == ("undecidable", "key_not_whole")
 
 
 def test_a_tombstone_adds_nothing_that_is_known() -> None:

@@ -19,14 +19,14 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
+from makewhole.datasets.files.committed import KEPT_BESIDE
 from makewhole.file_stores.store import FileEntry, FileStore
 from makewhole.model.errors import CorruptionError, LeaseLostError, RefusedError
 from makewhole.model.refusal import Refusal
 from makewhole.tables.effects import Effect, EffectKind
 from makewhole.tables.receipts import ActionsOfKey, ChunkId, KeptAtTarget, ReceiptRow
 
-_FOLDER = "_makewhole"
-_BACK = f"{_FOLDER}/back"
+_BACK = f"{KEPT_BESIDE}/back"
 _TAKEN_OUT = (EffectKind.MOVED,)
 
 
@@ -121,7 +121,7 @@ class PlanFolder:
 
     @property
     def folder(self) -> str:
-        return f"{_FOLDER}/{quote(self.plan, safe='')}.{quote(self.target, safe='')}"
+        return f"{KEPT_BESIDE}/{quote(self.plan, safe='')}.{quote(self.target, safe='')}"
 
     @property
     def _back(self) -> str:
