@@ -27,7 +27,7 @@ _BIGINT = r"^-?[0-9]{1,18}$"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Positions:
+class OffsetRuns:
     """Positions in a log: `partitions` ascending, and runs of codes without a gap, each from its `first` to its `last`.
     A code is the number of the partition among them, and the offset behind it."""
 
@@ -36,7 +36,7 @@ class Positions:
     last: Int64s
 
     @classmethod
-    def of(cls, partitions: Int64s, offsets: Int64s) -> "Positions | None":
+    def of(cls, partitions: Int64s, offsets: Int64s) -> "OffsetRuns | None":
         """Return these positions; None: their numbers are such as no log has."""
         if not len(offsets) or min(partitions.min(), offsets.min()) < 0 or offsets.max() > _MOST_OFFSET:
             return None
@@ -99,7 +99,7 @@ class WantedKeys:
         return self.keys.select(pl.format('["{}","{}"]', "partition", "offset").alias("key")).to_series()
 
     @cached_property
-    def positions(self) -> Positions | None:
+    def positions(self) -> OffsetRuns | None:
         """The keys as positions; None: rows are not known by theirs, or one of the keys is none."""
         dataset = self.point.dataset
         if dataset is None or not self.point.key or self.point.key != dataset.position or self.keys.is_empty():
@@ -111,7 +111,7 @@ class WantedKeys:
         if any(numbers[name].null_count() for name in ("partition", "offset")):
             return None
         partitions, offsets = (numbers[name].cast(pl.Int64).to_numpy() for name in ("partition", "offset"))
-        return Positions.of(partitions, offsets)
+        return OffsetRuns.of(partitions, offsets)
 
     @cached_property
     def parts(self) -> Sequence[pl.Series]:

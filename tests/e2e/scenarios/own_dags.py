@@ -96,7 +96,7 @@ def nightly(stage: Stage, shop: ScenarioShop) -> OwnDag:
 
 @dataclass(frozen=True, kw_only=True)
 class Moment:
-    """What the consumer had done when it had nothing to do any more: the states of its runs, oldest first, the table
+    """The work of the consumer, once it had nothing to do any more: the states of its runs, oldest first, the table
     that it fills, and the same computed here from the data that is proven then."""
 
     runs: tuple[str, ...]

@@ -22,7 +22,7 @@ class RecordKind(StrEnum):
 
 
 class Fault(StrEnum):
-    """What is wrong with a row."""
+    """A fault of a row."""
 
     NONE = auto()
     SHORT = auto()
@@ -95,7 +95,7 @@ class _DrawnOrder:
         return ("matched", "") if self.fault is Fault.NONE else ("mismatched", _CAUSES[self.fault])
 
     def _behind_its_flaw(self, flaw: Flaw, day: int, days: list[int]) -> tuple[str, str] | None:
-        """What is wrong with the records is said once; windows of later ones do not have the amounts of the others."""
+        """A fault of the records is reported once; windows of later ones do not have the amounts of the others."""
         if day == flaw.day:
             return flaw.verdict, flaw.cause
         return ("undecidable", "key_not_whole") if day in days else None

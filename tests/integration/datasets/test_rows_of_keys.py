@@ -129,7 +129,7 @@ def test_a_row_whose_delete_was_taken_back_is_found_in_its_old_file(lake: Lake, 
 
 
 def test_files_that_a_view_has_seen_are_not_read_again(lake: Lake, tables: Tables) -> None:
-    """They are gone from the folder, which nobody notices."""
+    """They are gone from the folder, which is not noticed."""
     lake.make_table(TABLE)
     lake.append(TABLE, rows_of(MADE[:6]))
     with tables.hold_view(shape_of({})) as view:

@@ -270,7 +270,7 @@ def test_keys_that_are_judged_alone_are_held_to_all_their_records(lines: OrderLi
 
 
 def test_explain_shows_what_the_records_of_a_key_add_up_to(lines: OrderLines) -> None:
-    """Of all windows that have some, each identity once, beside what the row has."""
+    """The records of all windows that have some, each identity once, beside what the row has."""
     lines.send(lines.line("A", "1", "0.1"), lines.line("A", "2", -7), lines.line("A", "2", -7))
     lines.send(lines.line("A", "3", 2, day=1))
     lines.row("A", 2, "-6.90")

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makewhole.datasets import wanted_keys
-from makewhole.datasets.wanted_keys import Positions, WantedKeys, bigints
+from makewhole.datasets.wanted_keys import OffsetRuns, WantedKeys, bigints
 from makewhole.model.places.dataset_place import DatasetPlace
 from makewhole.model.points import KeyType, PointKind, TablePoint
 
@@ -53,7 +53,7 @@ def test_positions_are_found_as_a_set_finds_them(
     numbers = [np.array(column, dtype=np.int64) for column in zip(*sorted(wanted), strict=True)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(wanted_keys, "_DENSE", min(dense, 10**5 if max(numbers[1]) < 100 else 0))
-        positions = Positions.of(*numbers)
+        positions = OffsetRuns.of(*numbers)
     assert positions is not None
     asked = [*others, *wanted, (3, 1), (-1, 0), (0, -1), (0, 2**62), (2**31, 0)]
     found = positions.among(*(np.array(column, dtype=np.int64) for column in zip(*asked, strict=True)))
@@ -63,7 +63,7 @@ def test_positions_are_found_as_a_set_finds_them(
 
 
 def test_a_key_that_is_there_twice_is_one() -> None:
-    positions = Positions.of(np.array([0, 0, 0, 1, 1]), np.array([5, 5, 6, 5, 5]))
+    positions = OffsetRuns.of(np.array([0, 0, 0, 1, 1]), np.array([5, 5, 6, 5, 5]))
     assert positions is not None
     assert positions.first.tolist() == [5, (1 << 47) + 5]
     assert positions.last.tolist() == [6, (1 << 47) + 5]
@@ -71,7 +71,7 @@ def test_a_key_that_is_there_twice_is_one() -> None:
 
 @pytest.mark.parametrize("place", [(-1, 0), (0, -1), (0, 2**50), (2**20, 0)])
 def test_numbers_that_no_log_has_are_no_positions(place: tuple[int, int]) -> None:
-    assert Positions.of(np.array([place[0]]), np.array([place[1]])) is None
+    assert OffsetRuns.of(np.array([place[0]]), np.array([place[1]])) is None
 
 
 def test_keys_are_positions_where_rows_are_known_by_theirs() -> None:

@@ -48,6 +48,10 @@ REACHED: dict[StrEnum, tuple[str, str]] = {
         "test_truncated_keys_are_judged_again_once_and_their_copies_count_no_more",
     ),
     IncidentKind.TOPIC_RECREATED: (LOGS, "test_a_topic_that_was_made_again_goes_on_from_its_first_record"),
+    IncidentKind.LEFT_OVER_FILES: (
+        "integration/files/test_left_over_files.py",
+        "test_what_no_reader_takes_for_long_is_named_and_blocks_nothing",
+    ),
     IncidentKind.EXPIRED: ("lab/scenarios/cleaning.py", "expired_before"),
     IncidentKind.LEADER_CHANGED: (
         f"{SPARK}/test_reach.py",

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from makewhole.datasets.arrow_types import ColumnType
 from makewhole.datasets.row_keys import kinds_of_key
-from makewhole.datasets.wanted_keys import Positions, WantedKeys, bigints
+from makewhole.datasets.wanted_keys import OffsetRuns, WantedKeys, bigints
 from makewhole.model.points import KeyType, TablePoint
 from makewhole.tables.shape import TimeBounds
 
@@ -68,7 +68,7 @@ def of_keys(types: Mapping[str, ColumnType], point: TablePoint, keys: WantedKeys
     return (known,) if known else None
 
 
-def _of_positions(point: TablePoint, positions: Positions) -> Wanted:
+def _of_positions(point: TablePoint, positions: OffsetRuns) -> Wanted:
     """Return what holds for positions: the partitions, each with the offsets from its least to its greatest."""
     partition_column, offset_column = point.key
     return tuple(

@@ -1,4 +1,4 @@
-"""Say in Iceberg's expressions which rows a read is for, so that files and groups of rows without any are not read.
+"""Express in Iceberg's terms which rows a read is for, so that files and groups of rows without any are not read.
 
 Each may let more rows through than are wanted: what is read is held to the bounds and the keys themselves.
 """
@@ -22,7 +22,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import DateType, IntegerType, LongType, StringType, TimestampType, TimestamptzType
 
 from makewhole.datasets.row_keys import kinds_of_key
-from makewhole.datasets.wanted_keys import Positions, WantedKeys, bigints
+from makewhole.datasets.wanted_keys import OffsetRuns, WantedKeys, bigints
 from makewhole.model.points import KeyType, TablePoint
 from makewhole.tables.shape import TimeBounds
 
@@ -79,7 +79,7 @@ def _both(one: BooleanExpression, other: BooleanExpression) -> BooleanExpression
     return And(one, other)
 
 
-def _of_positions(point: TablePoint, positions: Positions) -> BooleanExpression:
+def _of_positions(point: TablePoint, positions: OffsetRuns) -> BooleanExpression:
     """Return what holds for positions: the partitions, each with the offsets from its least to its greatest."""
     partition_column, offset_column = point.key
     spans = [

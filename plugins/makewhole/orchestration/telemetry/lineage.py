@@ -27,7 +27,7 @@ _LEFT: list["WindowLineage"] = []
 
 @dataclass(frozen=True, kw_only=True)
 class Assertion:
-    """What is asked of a point, whether it holds, and why: what was expected, and what there is."""
+    """An assertion about a point, whether it holds, and why: what was expected, and what there is."""
 
     name: str
     holds: bool
@@ -48,7 +48,7 @@ class PointLineage:
 
 @dataclass(frozen=True, kw_only=True)
 class WindowLineage:
-    """What a window has read, and what its certificate updates; no asset where it has none."""
+    """The points that a window has read, and the asset that its certificate updates; no asset where it has none."""
 
     points: Sequence[PointLineage]
     asset: tuple[str, str] | None

@@ -10,7 +10,7 @@ from makewhole.orchestration.ui.pages import PREFIX, serve
 
 
 class MakewholePlugin(AirflowPlugin):
-    """What Airflow loads by the entry point `airflow.plugins`."""
+    """The plugin that Airflow loads by the entry point `airflow.plugins`."""
 
     name = "makewhole"
     listeners = [run_note]  # noqa: RUF012 - as Airflow's base class declares it

@@ -1,4 +1,4 @@
-"""Say how a window ended, for Airflow's pages: in one line, and by its numbers. No key and no value is in them."""
+"""Describe how a window ended, for Airflow's pages: in one line, and by its numbers. No key and no value is in them."""
 
 from typing import Any
 
