@@ -47,6 +47,7 @@ def test_what_no_reader_takes_for_long_is_named_and_blocks_nothing(shop: FilesSh
 
     assert closed.state is WindowState.CERTIFIED
     [found] = named(shop, context)
+    assert found.kind is IncidentKind.LEFT_OVER_FILES
     paths = [".b.parquet.inprogress", "_temporary/0/a.parquet", "c.parquet._COPYING_", "job-2/a.parquet"]
     assert [one["path"] for one in found.detail["files"]] == paths
     sizes = [one["size_bytes"] for one in found.detail["files"]]
