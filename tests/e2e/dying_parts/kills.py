@@ -146,7 +146,7 @@ def kill_task(stage: Stage, run: Run, task: str, *, with_supervisor: bool) -> No
     process = task_process(stage, run, task)
     supervisor = process.parent()
     assert supervisor is not None
-    assert "LocalExecutor:" in supervisor.cmdline(), supervisor.cmdline()
+    assert "LocalExecutor:" in " ".join(supervisor.cmdline()), supervisor.cmdline()
     if with_supervisor:
         supervisor.kill()
     process.kill()
