@@ -204,11 +204,9 @@ def end_transaction(port: int, transactional_id: str, producer: ProducerId, *, i
 
 
 def producers(port: int, topic: str, partition: int) -> list[ProducerId]:
-    """The producers that the partition's leader remembers."""
-    answer = send(port, DescribeProducersRequest(topic, [partition]))
-    _, code, _, found, *_ = answer.topics[0][1][0]
-    if code:
-        raise for_code(code)(f"producers of {topic} partition {partition}")
+    """The producers that the partition's leader remembers; a new partition's has to take it up first."""
+    answer = _patiently(port, DescribeProducersRequest(topic, [partition]), lambda one: int(one.topics[0][1][0][1]))
+    _, _, _, found, *_ = answer.topics[0][1][0]
     return [ProducerId(id=one[0], epoch=one[1]) for one in found]
 
 
