@@ -105,7 +105,7 @@ def test_a_process_that_is_killed_under_its_supervisor_is_tried_again_at_once(
 
 
 def test_a_database_that_is_killed_in_compensate_loses_nothing(own_stage: Stage, undisturbed: Ending) -> None:
-    """It holds Airflow's metadata, the journal and the tables."""
+    """PostgreSQL has Airflow's metadata, the journal and the tables."""
     shop = built(own_stage, "database")
     run = begun(own_stage, shop)
     with held_in_compensate(own_stage, shop, run):

@@ -181,7 +181,7 @@ def test_records_that_are_aborted_or_that_the_filter_excludes_add_nothing() -> N
 
 
 def test_a_record_of_which_the_filter_says_nothing_adds_nothing_that_is_known() -> None:
-    """It cannot be known whether it counts, whatever the row has."""
+    """Whether such a record counts is not known, whatever the row has."""
     made = known(THREE, ("3", "-6.70"))
     unknown = pl.Series("excluded_by", [[], None, []], dtype=pl.List(pl.String))
     assert said(replace(made, source=made.source.with_columns(unknown))) == ("undecidable", "no_amount")
