@@ -9,6 +9,8 @@ import polars as pl
 import polars_hash as plh
 
 from makewhole.compute.canonical import plain_text
+from makewhole.native.arrays import Int64s
+from makewhole.native.numbered_texts import numbered_texts
 
 _HALF = 2**64
 
@@ -22,6 +24,12 @@ def key_text(components: Sequence[str]) -> str:
     if len(components) == 1:
         return components[0]
     return json.dumps(list(components), ensure_ascii=False, separators=(",", ":"))
+
+
+def key_of_numbers(components: Sequence[Int64s]) -> pl.Series:
+    """Return the text of each key of two or more numbers, one of each column, as `key_text` makes it."""
+    between = ['","'] * (len(components) - 1)
+    return numbered_texts(['["', *between, '"]'], components)
 
 
 def component_text(value: Any) -> str:

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from makewhole.compute.key_layout import column_key_type
 from makewhole.compute.key_values import part_text
-from makewhole.compute.keys import KeyProblem, key_text
+from makewhole.compute.keys import KeyProblem, key_of_numbers, key_text
 from makewhole.datasets.arrow_types import NestedColumn
 from makewhole.datasets.column_types import sql_type
 from makewhole.datasets.nested_columns import all_types, column_at
@@ -41,6 +41,8 @@ def key_texts(rows: pa.Table, point: TablePoint, kinds: Sequence[KeyType] | None
     ]
     if len(parts) == 1:
         return parts[0].cast(pl.String).alias("key")
+    if all(part.dtype.is_signed_integer() and not part.null_count() for part in parts):
+        return key_of_numbers([part.cast(pl.Int64).to_numpy() for part in parts]).alias("key")
     frame = pl.DataFrame([part.alias(str(at)) for at, part in enumerate(parts)])
     quoted = [
         pl.col(name) if _needs_no_escape(part) else pl.col(name).map_batches(_quoted, return_dtype=pl.String)

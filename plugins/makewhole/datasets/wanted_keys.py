@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from makewhole.compute.keys import with_hash
+from makewhole.compute.keys import key_of_numbers, with_hash
 from makewhole.datasets.nested_columns import column_at
 from makewhole.datasets.row_keys import key_texts
 from makewhole.model.points import TablePoint
@@ -96,7 +96,9 @@ class WantedKeys:
         """The keys themselves."""
         if "key" in self.keys.columns:
             return self.keys["key"]
-        return self.keys.select(pl.format('["{}","{}"]', "partition", "offset").alias("key")).to_series()
+        return key_of_numbers([self.keys[name].cast(pl.Int64).to_numpy() for name in ("partition", "offset")]).alias(
+            "key"
+        )
 
     @cached_property
     def positions(self) -> OffsetRuns | None:

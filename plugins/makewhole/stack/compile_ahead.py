@@ -19,6 +19,7 @@ from makewhole.native import avro_scan, protobuf_scan
 from makewhole.native.byte_strings import Blobs, Content
 from makewhole.native.digest_lines import sum_of_matched_lines
 from makewhole.native.moments import read_moments
+from makewhole.native.numbered_texts import numbered_texts
 from makewhole.native.plain_decimals import fraction_sizes
 from makewhole.postgres.read.copy_binary import render
 from makewhole.postgres.read.copy_binary.walk import RowWalk
@@ -34,7 +35,7 @@ _COPY = b"PGCOPY\n\xff\r\n\x00" + bytes(8) + b"\x00\x01" + b"\x00\x00\x00\x02" +
 
 def compile_all() -> None:
     """Read one record, copied and as a view, and decode its value; divide one; scan an empty value of each binary
-    format; look one key up in a filter, make its digest; pair keys, and versions; read one row."""
+    format; look one key up in a filter, make its digest; write a number; pair keys, and versions; read one row."""
     batch = Batch(0, 0, 2, 0, 0, 0, 0, 0, -1, -1, -1, 1, 0, len(_RECORD))
     for has_views in (False, True):
         [part] = decode(0, [BatchToDecode(batch, _RECORD, 0, 1, False)], has_views=has_views)
@@ -51,6 +52,7 @@ def compile_all() -> None:
     Blobs(starts=none, lengths=none).are_ascii(Content(_COPY))
     render.render(render.Rule(render.INTEGER), number)
     render.read_numbers(render.NUMBER, number)
+    numbered_texts(("", ""), [np.zeros(1, dtype=np.int64)])
     words = np.zeros(1, dtype=np.uint64)
     maybe_in(build_filter(words, words), words, words)
     sum_of_matched_lines(words, words, words)

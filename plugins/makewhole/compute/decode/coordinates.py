@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from makewhole.compute.keys import KeyProblem
+from makewhole.compute.keys import KeyProblem, key_of_numbers
 from makewhole.model.points import COORDINATES
 
 UNNUMBERED = "record has no sequence: its producer is not idempotent"
@@ -27,13 +28,13 @@ def coordinate(part: str, coordinates: Mapping[str, int]) -> int:
 
 def coordinate_keys(batch: pa.RecordBatch, key: Sequence[str]) -> KeysAndProblems:
     """Return the keys of records whose key has these parts, as `makewhole.compute.keys.key_text` makes them."""
-    numbers = [pl.Series(part, pl.from_arrow(batch.column(COORDINATES[part])), dtype=pl.Int64) for part in key]
-    frame = pl.DataFrame(numbers)
-    texts = [part for name in key for part in (pl.lit(',"'), pl.col(name).cast(pl.String), pl.lit('"'))]
-    is_numbered = pl.all_horizontal(pl.col(name) >= 0 for name in key)
-    joined = pl.concat_str([pl.lit("["), pl.lit('"'), *texts[1:], pl.lit("]")])
-    found = frame.select(
-        pl.when(is_numbered).then(joined).alias("key"),
+    numbers = [batch.column(COORDINATES[part]).to_numpy().astype(np.int64, copy=False) for part in key]
+    keys = key_of_numbers(numbers).alias("key")
+    if all(column.min(initial=0) >= 0 for column in numbers):
+        return keys, pl.Series("problem", [None], dtype=pl.String).new_from_index(0, len(keys))
+    is_numbered = pl.Series(np.logical_and.reduce([column >= 0 for column in numbers]))
+    found = pl.DataFrame({"key": keys}).select(
+        pl.when(is_numbered).then("key").alias("key"),
         pl.when(~is_numbered).then(pl.lit(UNNUMBERED)).alias("problem"),
     )
     return found["key"], found["problem"]

@@ -29,6 +29,7 @@ from makewhole.file_stores.open_store import file_store
 from makewhole.model.connection import Connection
 from makewhole.model.points import TablePoint
 from makewhole.native.arrays import Bools
+from makewhole.native.numbered_texts import numbered_texts
 
 _FOOTERS_AT_ONCE = 16
 FilesPart = tuple[tuple[DataFile, RowGroups | None], ...]
@@ -201,9 +202,7 @@ class FileSource:
 
 def places_of(data: DataFile, rows: ParquetRows) -> pl.Series:
     """Return where rows lie: the file, and the number of each in it."""
-    path = data.path.replace("{", "{{").replace("}", "}}")
-    frame = pl.DataFrame({"n": pl.Series(rows.numbers)})
-    return frame.select(pl.format(f"{path}:{{}}", "n")).to_series()
+    return numbered_texts((f"{data.path}:", ""), [rows.numbers])
 
 
 def all_of(number: int) -> Bools:

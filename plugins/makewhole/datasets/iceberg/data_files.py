@@ -29,12 +29,12 @@ class ListedFile:
     sequence: int
     groups: tuple[int, ...] | None = None
 
-    def place(self, location: str) -> str:
-        """Return the form of the places of its rows, with `{}` for the number of a row in it: the file, inside the
-        table's own location, and the snapshot that brought it."""
-        path = self.file.file_path.removeprefix(location).lstrip("/").replace("{", "{{").replace("}", "}}")
+    def around_number(self, location: str) -> tuple[str, str]:
+        """Return what stands before and behind the number of a row in the place of each: the file, inside the table's
+        own location, and the snapshot that brought it."""
+        path = self.file.file_path.removeprefix(location).lstrip("/")
         again = f", listing {self.listing + 1}" if self.listing else ""
-        return f"{path}:{{}} (snapshot {self.added_in}{again})"
+        return f"{path}:", f" (snapshot {self.added_in}{again})"
 
 
 def listed_files(

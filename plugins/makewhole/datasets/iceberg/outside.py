@@ -59,13 +59,13 @@ def rows_outside(source: Snapshotted, point: TablePoint, keys: Sequence[str]) ->
     found: dict[str, list[RowOutside]] = {}
     columns = sorted(point.named_columns)
     for one in (*_deleted(source, point, keys, columns), *found_outside(source, point, keys, columns)):
-        before, after = one.listed.place(source.table.location()).split(":{}", 1)
+        before, after = one.listed.around_number(source.table.location())
         for key, number in zip(one.keys, one.rows.numbers, strict=True):
             places = found.setdefault(key, [])
             if len(places) < _SHOWN:
                 is_known = one.listed.added_in is not None
                 row = RowOutside(
-                    place=f"{before}:{number}{after if is_known else ''}",
+                    place=f"{before}{number}{after if is_known else ''}",
                     reason=one.of.reason,
                     commit=None if one.of.snapshot is None else str(one.of.snapshot),
                     operation=one.of.operation,

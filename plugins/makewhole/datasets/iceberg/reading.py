@@ -27,6 +27,7 @@ from makewhole.model.connection import IcebergConnection
 from makewhole.model.errors import MakewholeError, RefusedError
 from makewhole.model.points import TablePoint
 from makewhole.model.window import TimeSlice
+from makewhole.native.numbered_texts import numbered_texts
 from makewhole.tables.in_doubt import TransactionInDoubt
 from makewhole.tables.reading import ReadBefore, ReadPlan, UnreadableFile
 from makewhole.tables.shape import RowsAhead, TableShape, TimeBounds
@@ -119,9 +120,7 @@ class Snapshotted:
 
     def places(self, listed: ListedFile, rows: FileRows) -> pl.Series:
         """Return where rows lie."""
-        before, after = listed.place(self.table.location()).split(":{}", 1)
-        frame = pl.DataFrame({"n": pl.Series(rows.numbers)})
-        return frame.select(pl.format(f"{before}:{{}}{after}", "n")).to_series()
+        return numbered_texts(listed.around_number(self.table.location()), [rows.numbers])
 
     def certain_files(self, seen: str) -> frozenset[tuple[str, int]]:
         """Return the files, with the numbers of their commits, that were there when `seen` was; of a snapshot that is
