@@ -12,6 +12,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from math import isinf
 from typing import Any
 
+import numpy as np
 import polars as pl
 import polars_hash as plh
 
@@ -197,32 +198,22 @@ _RENDERERS: dict[str, Callable[[Any], str | None]] = {
 }
 
 
-_TABLED = 512  # texts shorter than this get their length prefix from a table
-_PREFIXES = [pl.Series([f"{mark}{length}:" for length in range(_TABLED)] + [f"{mark}~"]) for mark in ("", ",")]
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, so that multiplying loses nothing
+_NULL_HASH = 0x6D616B6577686F6C  # of no text more than of any other
+_SHIFTS = (np.uint64(29), np.uint64(32))
 
 
 def with_row_hash(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
-    """Add `row_hash`: xxh3-64 over the canonical texts of the compared columns.
+    """Add `row_hash`: the xxh3-64 of the canonical text of each compared column, mixed into one in their order.
 
-    Each text is preceded by its length in bytes, which distinguishes null from empty: `2:UA,~,0:`.
+    No step loses anything of either side. So where one column differs the hashes of rows differ if those of its texts
+    do, and null is not the empty text.
     """
     if not columns:
         return frame.with_columns(pl.lit(0, dtype=pl.UInt64).alias("row_hash"))
-    longest = frame.select(pl.max_horizontal(pl.col(name).str.len_bytes().max() for name in columns)).item()
-    prefixed = _prefixed_by_table if (longest or 0) < _TABLED else _prefixed
-    parts = [part for number, name in enumerate(columns) for part in prefixed(name, number > 0)]
-    text = pl.concat_str(parts, ignore_nulls=True).alias("row_hash")
-    return frame.with_columns(frame.select(text).select(plh.col("row_hash").nchash.xxh3_64()).to_series())
-
-
-def _prefixed(name: str, is_later: bool) -> list[pl.Expr]:
-    """Return separator and length, then text; `~` for null."""
-    separator, column = "," if is_later else "", pl.col(name)
-    length = pl.concat_str([pl.lit(separator), column.str.len_bytes().cast(pl.String), pl.lit(":")])
-    return [length.fill_null(f"{separator}~"), column]
-
-
-def _prefixed_by_table(name: str, is_later: bool) -> list[pl.Expr]:
-    """Do as `_prefixed` for short texts, with separator and length from a table: half the work."""
-    column = pl.col(name)
-    return [pl.lit(_PREFIXES[is_later]).gather(column.str.len_bytes().fill_null(_TABLED)), column]
+    hashes = frame.select(plh.col(name).nchash.xxh3_64().fill_null(_NULL_HASH) for name in columns)
+    mixed = np.zeros(len(frame), dtype=np.uint64)
+    for column in hashes:
+        mixed = (mixed ^ (mixed >> _SHIFTS[0])) * _FACTOR + column.to_numpy()
+    mixed = (mixed ^ (mixed >> _SHIFTS[1])) * _FACTOR
+    return frame.with_columns(pl.Series("row_hash", mixed ^ (mixed >> _SHIFTS[0]), dtype=pl.UInt64))
