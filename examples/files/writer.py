@@ -73,8 +73,13 @@ class ExactWriter:
     _ended: set[int] = field(default_factory=set)
 
     def write_to_end(self) -> None:
-        """Write until the end of each partition."""
+        """Write until the end of each partition.
+
+        The group follows the files: a writer that was killed behind its last file had not committed that one.
+        """
         for partition in partitions_of(self.client, self.topic):
+            if reached := self.next_offset(partition):
+                self._commit(partition, reached)
             while (first := self._write_file(partition, self.next_offset(partition))) is not None:
                 assert first > 0
 
@@ -98,9 +103,12 @@ class ExactWriter:
         file = FileOfOffsets(topic=self.topic, partition=partition, first=first, last=last)
         self.store.publish(file.name, self._content(messages))  # if it is there already, then with the same records
         self.at(PUBLISHED, messages)
-        self.client.commit(offsets=[TopicPartition(self.topic, partition, last + 1)], asynchronous=False)
+        self._commit(partition, last + 1)
         self.at(DONE, messages)
         return last + 1
+
+    def _commit(self, partition: int, offset: int) -> None:
+        self.client.commit(offsets=[TopicPartition(self.topic, partition, offset)], asynchronous=False)
 
     def _claim(self, partition: int, first: int, last: int) -> int:
         """Return where the range ends that begins at an offset: as this writer says, or as another one said before."""

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from random import Random
 
 import pytest
-from confluent_kafka import Message
+from confluent_kafka import Message, TopicPartition
 
 from examples.files.writer import CLAIMED, DONE, PUBLISHED, READ
 from makewhole.model.window import WindowState
 from tests.integration.files.files_shop import FilesShop
 from tests.lab.processes.file_writer import OrdersWriter
-from tests.world.consumer import consumer
+from tests.world.consumer import committed, consumer
 from tests.world.files_lake import ORDERS
 from tests.world.orders import orders
 
@@ -97,3 +97,21 @@ def test_a_claim_without_a_file_is_written_as_it_was_claimed(shop: FilesShop) ->
     names = [name for name in shop.place.names() if name.endswith(".parquet")]
     assert names[0] == f"{shop.topic}+0+0000000000+0000000005.parquet"
     assert positions(shop) == [(0, offset) for offset in range(10)]
+
+
+def test_the_group_follows_a_file_behind_which_its_writer_died(shop: FilesShop) -> None:
+    """No record is left to write, and who looks at the lag must not be told of any."""
+    shop.send(orders(range(10)))
+    assert not write(shop, dies_at=(0, PUBLISHED), most=10)
+    assert reached(shop) < 0
+
+    assert write(shop)
+
+    assert reached(shop) == 10
+
+
+def reached(shop: FilesShop) -> int:
+    """Return the offset that the group committed; below 0: none."""
+    with consumer(shop.bootstrap, f"files-{shop.topic}") as client:
+        [at] = committed(client, [TopicPartition(shop.topic, 0)])
+    return int(at.offset)

@@ -111,9 +111,6 @@ class CarelessWriter(OrdersWriter):
     def _publish(self, file: FileOfOffsets, messages: Sequence[Message]) -> None:
         self.store.publish(f"part-{uuid.uuid4().hex[:8]}-{file.name}", self._content(messages))
 
-    def _commit(self, partition: int, offset: int) -> None:
-        self.client.commit(offsets=[TopicPartition(self.topic, partition, offset)], asynchronous=False)
-
 
 class CommitFirstWriter(CarelessWriter):
     """A writer that commits its group before a file has its name."""
