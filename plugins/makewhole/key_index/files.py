@@ -1,7 +1,7 @@
 """Write the files of the key index, and ask them for keys: first the filter beside each file, then just those rows."""
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,9 +46,10 @@ class IndexFileWriter(ClosingContext):
         self._halves: list[pl.DataFrame] = [empty(HASHES)]
         self.path, self.rows = self._file.path, 0
 
-    def append(self, part: pl.DataFrame) -> None:
-        """Write rows."""
-        self._file.append(part)
+    def append(self, part: pl.DataFrame, *, is_whole: bool = False) -> None:
+        """Write rows; `is_whole`: all of the file."""
+        write = self._file.append_all if is_whole else self._file.append
+        write(part)
         self._halves.append(part.select(HASH).filter(_differs_from_before()))
         self.rows += len(part)
 
@@ -61,11 +62,11 @@ class IndexFileWriter(ClosingContext):
             self._storage.write_bytes(filter_path(self.path), named_filter(self.path, content))
 
 
-def write_index_file(storage: Storage, folder: str, parts: Iterable[pl.DataFrame]) -> str:
+def write_index_file(storage: Storage, folder: str, parts: Sequence[pl.DataFrame]) -> str:
     """Write rows (`STORED`), whose keys ascend from part to part, with the filter of their keys; return the path."""
     with IndexFileWriter(storage, folder) as file:
         for part in parts:
-            file.append(part)
+            file.append(part, is_whole=len(parts) == 1)
     return file.path
 
 

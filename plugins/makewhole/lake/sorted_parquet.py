@@ -1,6 +1,7 @@
 """Write Parquet files of rows in key order, and read the rows of some keys: a few keys cost a few row groups."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import IO, Any, cast
 
 import numpy as np
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from makewhole.compute.frames import HASH
+from makewhole.lake.constant_columns import with_constants, without_constants
 from makewhole.lake.parquet_writer import GrowingParquet, leaf_name
 from makewhole.native.arrays import UInt64s
 
@@ -23,12 +25,18 @@ class SortedParquet(GrowingParquet):
     """A Parquet file of frames whose rows ascend by `key_hi` from the first to the last. A context manager."""
 
     rows_of_a_group = ROWS_OF_A_GROUP
+    _metadata: Mapping[bytes, bytes] = MappingProxyType({})
+
+    def append_all(self, rows: pl.DataFrame) -> None:
+        """Write all rows of the file at once: columns that hold one value cost nothing."""
+        left, self._metadata = without_constants(rows)
+        self.append(left)
 
     def _writer_of(self, stream: Any, schema: pa.Schema) -> pq.ParquetWriter:
         names = [leaf_name(field) for field in schema]
         return pq.ParquetWriter(
             cast(IO[Any], stream),
-            schema,
+            schema.with_metadata(dict(self._metadata)),
             compression="none",  # numbers that are packed already
             write_statistics=[_NUMBER],
             use_dictionary=[name for name in names if name not in _RANDOM | _DELTAS],  # type: ignore[arg-type]
@@ -83,10 +91,10 @@ class SortedRows:
         held = self._file.read_row_groups([group], columns=[_NUMBER]).column(0).to_numpy()
         return bool(np.isin(held, numbers[first:past]).any())
 
-    def _read(self, groups: Sequence[int], columns: list[str] | None = None) -> pl.DataFrame:
-        frame = pl.from_arrow(self._file.read_row_groups(list(groups), columns=columns))
+    def _read(self, groups: Sequence[int]) -> pl.DataFrame:
+        frame = pl.from_arrow(self._file.read_row_groups(list(groups)))
         assert isinstance(frame, pl.DataFrame)
-        return frame
+        return with_constants(frame, self._file.schema_arrow)
 
 
 def _bounds(file: pq.ParquetFile) -> tuple[UInt64s, UInt64s]:

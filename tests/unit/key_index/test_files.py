@@ -135,7 +135,7 @@ def test_few_keys_cost_few_row_groups(storage: Storage, monkeypatch: pytest.Monk
     read: list[list[int]] = []
     inner = rows._file.read_row_groups
 
-    def counted(groups: list[int], columns: list[str] | None) -> object:
+    def counted(groups: list[int], columns: list[str] | None = None) -> object:
         read.append(groups)
         return inner(groups, columns=columns)
 
