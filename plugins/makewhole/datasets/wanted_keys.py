@@ -14,6 +14,7 @@ from makewhole.datasets.nested_columns import column_at
 from makewhole.datasets.row_keys import key_texts
 from makewhole.model.points import TablePoint
 from makewhole.native.arrays import Bools, Int64s
+from makewhole.native.offset_runs import among_runs, marked, numbers_by_partition
 
 _FEW = 1_000
 """Keys that are compared as texts, whatever they are."""
@@ -43,29 +44,22 @@ class OffsetRuns:
         if partitions.max() > _MOST_PARTITION:
             return None
         known = np.flatnonzero(np.bincount(partitions))
-        numbers, least = np.searchsorted(known, partitions), int(offsets.min())
+        by_partition, least = numbers_by_partition(known), int(offsets.min())
         width = int(offsets.max()) - least + 2  # with a gap behind each partition
         if width * len(known) <= _DENSE * len(offsets):
-            is_there = np.zeros(width * len(known) + 1, dtype=np.int8)
-            is_there[numbers * width + (offsets - least) + 1] = 1
-            edges = np.diff(is_there)
+            edges = np.diff(marked(partitions, offsets, by_partition, least, width).view(np.int8))
             first, last = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1
             first, last = (at // width << _OFFSET_BITS | at % width + least for at in (first, last))
         else:
-            codes = np.sort(numbers << _OFFSET_BITS | offsets)
+            codes = np.sort(by_partition[partitions] << _OFFSET_BITS | offsets)
             starts = np.flatnonzero(np.diff(codes, prepend=codes[0] - 2) > 1)  # 0: a key that is there twice
             first, last = codes[starts], codes[np.append(starts[1:], len(codes)) - 1]
         return cls(partitions=known, first=first, last=last)
 
     def among(self, partitions: Int64s, offsets: Int64s) -> Bools:
         """Return which of other positions are among these."""
-        at = np.searchsorted(self.partitions, partitions)
-        at[at == len(self.partitions)] = 0
-        is_known: Bools = (self.partitions[at] == partitions) & (offsets >= 0) & (offsets <= _MOST_OFFSET)
-        codes = at << _OFFSET_BITS | np.where(is_known, offsets, 0)
-        run = np.searchsorted(self.first, codes, side="right") - 1
-        found: Bools = is_known & (run >= 0) & (codes <= self.last[run])
-        return found
+        runs = self.first, self.last
+        return among_runs((partitions, offsets), numbers_by_partition(self.partitions), _OFFSET_BITS, runs)
 
     def edges(self) -> list[tuple[int, int, int]]:
         """Return each partition with its least and its greatest offset."""

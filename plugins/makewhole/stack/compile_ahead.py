@@ -20,6 +20,7 @@ from makewhole.native.byte_strings import Blobs, Content
 from makewhole.native.digest_lines import sum_of_matched_lines
 from makewhole.native.moments import read_moments
 from makewhole.native.numbered_texts import numbered_texts
+from makewhole.native.offset_runs import among_runs, marked
 from makewhole.native.plain_decimals import fraction_sizes
 from makewhole.postgres.read.copy_binary import render
 from makewhole.postgres.read.copy_binary.walk import RowWalk
@@ -35,7 +36,8 @@ _COPY = b"PGCOPY\n\xff\r\n\x00" + bytes(8) + b"\x00\x01" + b"\x00\x00\x00\x02" +
 
 def compile_all() -> None:
     """Read one record, copied and as a view, and decode its value; divide one; scan an empty value of each binary
-    format; look one key up in a filter, make its digest; write a number; pair keys, and versions; read one row."""
+    format; write a number, mark a position, look one up; look one key up in a filter, make its digest; pair keys, and
+    versions; read one row."""
     batch = Batch(0, 0, 2, 0, 0, 0, 0, 0, -1, -1, -1, 1, 0, len(_RECORD))
     for has_views in (False, True):
         [part] = decode(0, [BatchToDecode(batch, _RECORD, 0, 1, False)], has_views=has_views)
@@ -52,7 +54,10 @@ def compile_all() -> None:
     Blobs(starts=none, lengths=none).are_ascii(Content(_COPY))
     render.render(render.Rule(render.INTEGER), number)
     render.read_numbers(render.NUMBER, number)
-    numbered_texts(("", ""), [np.zeros(1, dtype=np.int64)])
+    number_zero = np.zeros(1, dtype=np.int64)
+    numbered_texts(("", ""), [number_zero])
+    marked(number_zero, number_zero, number_zero, 0, 2)
+    among_runs((number_zero, number_zero), number_zero, 1, (number_zero, number_zero))
     words = np.zeros(1, dtype=np.uint64)
     maybe_in(build_filter(words, words), words, words)
     sum_of_matched_lines(words, words, words)

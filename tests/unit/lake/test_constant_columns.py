@@ -9,13 +9,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from makewhole.compute.frames import Schema
 from makewhole.compute.indexed_keys.stored_runs import STORED
 from makewhole.lake.constant_columns import without_constants
 from makewhole.lake.storage import Storage
 
 pytestmark = pytest.mark.unit
 
-TYPES = {
+TYPES: Schema = {
     "key_hi": pl.UInt64,
     "key_lo": pl.UInt64,
     "number": pl.Int16,
@@ -38,7 +39,7 @@ VALUES = {
     "ratio": st.sampled_from([None, 0.0, -0.0, float("nan")]),
 }
 ROWS = st.lists(st.fixed_dictionaries(VALUES), max_size=5)
-NOTHING = dict.fromkeys(VALUES)
+NOTHING: dict[str, object] = dict.fromkeys(VALUES)
 
 
 def frame_of(rows: list[dict[str, object]]) -> pl.DataFrame:
@@ -65,7 +66,10 @@ def test_rows_come_back_as_they_were(tmp_path_factory: pytest.TempPathFactory, r
 
 
 def test_the_key_and_what_differs_stay_in_the_rows() -> None:
-    rows = [{**NOTHING, "number": 5, "text": "a", "names": []}, {**NOTHING, "number": 5, "text": "b", "names": []}]
+    rows: list[dict[str, object]] = [
+        {**NOTHING, "number": 5, "text": "a", "names": []},
+        {**NOTHING, "number": 5, "text": "b", "names": []},
+    ]
 
     content = without_constants(frame_of(rows))
 
