@@ -4,7 +4,7 @@ A new kind is a class of connections and one of their tables (`makewhole.tables.
 point (`makewhole.config.other_kinds`).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -35,6 +35,8 @@ with loaded_at_first_use("makewhole.datasets.iceberg.iceberg_tables"):  # its li
 with loaded_at_first_use("makewhole.datasets.files.file_tables"):
     from makewhole.datasets.files import file_tables
 
+_ICEBERG = ("pyiceberg.io.pyarrow", "pyiceberg.catalog.sql")
+
 
 @dataclass(frozen=True, kw_only=True)
 class TableKind:
@@ -61,6 +63,14 @@ def tables_of(connection: Connection) -> Tables:
     if isinstance(connection, FILE_CONNECTIONS):
         return NamedTables(file_tables.FileTables(connection))
     return NamedTables(_installed(connection).tables(connection))
+
+
+def modules_of(connections: Iterable[Connection]) -> Sequence[str]:
+    """Return the modules, of libraries that take long to load, by which the tables are read that connections reach.
+    They start no threads: who loads them may be forked."""
+    of_kind = (connection for connection in connections if isinstance(connection, IcebergConnection))
+    modules = [_ICEBERG[: 2 if connection.properties.get("type") == "sql" else 1] for connection in of_kind]
+    return max(modules, key=len, default=())
 
 
 def server_of(connection: Connection) -> object:

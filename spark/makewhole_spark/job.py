@@ -9,18 +9,19 @@ import gc
 import logging
 import sys
 import traceback
-from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
-
-from pyspark.sql import SparkSession
+from importlib import import_module
 
 from makewhole.gate import load_meanwhile
 from makewhole.journal import step_failures, windows
 from makewhole.journal.database import connect
 from makewhole.journal.step_failures import StepPlace
+from makewhole.kinds import modules_of
 from makewhole.model.errors import DEFECTS, MakewholeError, PermanentError, RefusedError
 from makewhole.window.context import WindowContext, window_context
 from makewhole_spark.carrier import Carrier
+from makewhole_spark.session_start import StartingSession
 from makewhole_spark.spark_carrier import SparkCarrier
 from makewhole_spark.step_names import VALIDATE, steps_through
 from makewhole_spark.time_limit import ending_process_after
@@ -31,7 +32,7 @@ logger = logging.getLogger("makewhole")
 EXIT_TRANSIENT, EXIT_PERMANENT = 1, 64
 
 
-def run_job(wanted: argparse.Namespace, starting: "Future[SparkSession]") -> None:
+def run_job(wanted: argparse.Namespace, starting: StartingSession) -> None:
     """Run the steps that the arguments name, and exit: 0, or 1 (try again), or 64 (do not try again)."""
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s", stream=sys.stdout)
     for noisy in ("py4j", "great_expectations"):
@@ -71,14 +72,19 @@ def record_failure(wanted: argparse.Namespace, error: Exception) -> None:
         logger.warning("the reason is in this log alone: %s", away)
 
 
-def _run(wanted: argparse.Namespace, starting: "Future[SparkSession]") -> None:
+def _run(wanted: argparse.Namespace, starting: StartingSession) -> None:
     steps = steps_through(wanted.step, wanted.through)
     own, *later = steps
     with connect() as journal:
         context = window_context(windows.load(journal, wanted.pipeline, wanted.window, wanted.revision))
+    # While Java starts, this process only waits.
+    starting.worker_modules = modules_of(context.connections.values())
+    for module in starting.worker_modules:
+        with suppress(ImportError):  # who needs it says what to install
+            import_module(module)
     if VALIDATE in steps:
-        load_meanwhile()  # while Java starts, this process only waits
-    spark = starting.result()
+        load_meanwhile()
+    spark = starting.session.result()
     carrier = SparkCarrier(spark)
     _log_step(carrier, context, own, wanted, is_own=True)
     for before, step in zip(steps, later, strict=False):

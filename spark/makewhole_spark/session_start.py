@@ -1,33 +1,45 @@
 """Start the session of an application, and its Python workers, while the driver loads its own modules."""
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
+from makewhole_spark import worker_daemon
 from makewhole_spark.spark_carrier import session
 
 
-def session_in_thread(name: str) -> "Future[SparkSession]":
+@dataclass
+class StartingSession:
+    """A session that is being started. `worker_modules`: what the process is to load from which workers are forked,
+    beside what it always loads; as it is when the session is there."""
+
+    session: "Future[SparkSession]" = field(default_factory=Future)
+    worker_modules: Sequence[str] = ()
+
+
+def session_in_thread(name: str) -> StartingSession:
     """Begin to start a session. Java does nearly all of it, and waits otherwise while Python imports.
 
     The thread is not waited for when the job fails before: on a cluster a session can take minutes to start.
     """
-    started: Future[SparkSession] = Future()
-    threading.Thread(target=_start, args=(name, started), name="start session", daemon=True).start()
-    return started
+    starting = StartingSession()
+    threading.Thread(target=_start, args=(name, starting), name="start session", daemon=True).start()
+    return starting
 
 
-def _start(name: str, started: "Future[SparkSession]") -> None:
+def _start(name: str, starting: StartingSession) -> None:
     try:
         spark = session(name)
         spark.sparkContext.setLogLevel("ERROR")
+        spark.sparkContext.environment[worker_daemon.MORE_MODULES] = ",".join(starting.worker_modules)
     except BaseException as error:
-        started.set_exception(error)
+        starting.session.set_exception(error)
         return
-    started.set_result(spark)
+    starting.session.set_result(spark)
     if (spark.sparkContext.master or "").startswith("local"):
         start_workers(spark)
 

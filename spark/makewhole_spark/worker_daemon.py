@@ -5,6 +5,7 @@ workers: it has threads from its import on, and threads do not live on in a proc
 """
 
 import gc
+import os
 import sys
 from contextlib import redirect_stdout, suppress
 from importlib import import_module
@@ -13,6 +14,8 @@ from makewhole_spark.unzipped import prefer_installed_pyspark
 
 MODULE = "makewhole_spark.worker_daemon"
 """Names this module to Spark, as `spark.python.daemon.module`."""
+MORE_MODULES = "MAKEWHOLE_WORKER_MODULES"
+"""The variable that names further modules, separated by commas: those of a library by which a point is read."""
 _MODULES = (
     "pyarrow.compute",
     "pyarrow.fs",
@@ -42,7 +45,7 @@ def load() -> None:
 
 
 def _load_modules() -> None:
-    for name in _MODULES:
+    for name in (*_MODULES, *filter(None, os.environ.get(MORE_MODULES, "").split(","))):
         import_module(name)
 
     import numpy as np

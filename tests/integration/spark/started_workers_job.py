@@ -8,7 +8,7 @@ from makewhole_spark.spark_carrier import SparkCarrier
 from tests.integration.spark.test_python_workers import started_at
 
 if __name__ == "__main__":
-    spark = session_in_thread("a job whose workers are ready").result()
+    spark = session_in_thread("a job whose workers are ready").session.result()
     for thread in threading.enumerate():
         if thread.name == "start session":
             thread.join()

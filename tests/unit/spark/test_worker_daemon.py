@@ -5,6 +5,9 @@ import sys
 
 import pytest
 
+from makewhole.kinds import modules_of
+from makewhole.model.connection import IcebergConnection, PostgresConnection
+
 pytestmark = pytest.mark.unit
 
 
@@ -31,3 +34,39 @@ def test_what_cannot_be_loaded_is_left_to_the_task_that_needs_it() -> None:
         print(gc.isenabled())
     """
     assert run(program) == (0, "True\n")
+
+
+def test_it_loads_the_modules_that_the_job_names_besides() -> None:
+    program = """if True:
+        import os, sys
+        from makewhole_spark import worker_daemon
+        worker_daemon._MODULES = ()
+        os.environ[worker_daemon.MORE_MODULES] = "wave,colorsys"
+        worker_daemon.load()
+        print({"wave", "colorsys"} <= set(sys.modules))
+    """
+    assert run(program) == (0, "True\n")
+
+
+def test_the_libraries_of_iceberg_start_no_threads_and_load_no_polars() -> None:
+    """The daemon forks: threads would not live on in its workers."""
+    lake = IcebergConnection(id="lake", catalog="lake", properties={"type": "sql"})
+    named = modules_of([PostgresConnection(id="db", dsn=""), lake])
+    program = f"""if True:
+        import os, sys
+        from makewhole_spark import worker_daemon
+        worker_daemon.load()
+        before = len(os.listdir("/proc/self/task"))
+        worker_daemon._MODULES = ()
+        os.environ[worker_daemon.MORE_MODULES] = "{",".join(named)}"
+        worker_daemon.load()
+        print("pyiceberg.catalog.sql" in sys.modules, len(os.listdir("/proc/self/task")) - before)
+        print("polars" in sys.modules)
+    """
+    assert run(program) == (0, "True 0\nFalse\n")
+
+
+def test_no_more_is_loaded_for_other_tables() -> None:
+    rest = IcebergConnection(id="lake", catalog="lake", properties={"type": "rest"})
+    assert modules_of([PostgresConnection(id="db", dsn="")]) == ()
+    assert "pyiceberg.catalog.sql" not in modules_of([rest])
