@@ -3,7 +3,9 @@
 from functools import cache
 from typing import Any
 
+import numpy as np
 import polars as pl
+import pyarrow as pa
 from polars.datatypes import DataTypeClass
 
 from makewhole.compute.versions import VERSION
@@ -186,6 +188,14 @@ def with_place(frame: pl.DataFrame) -> pl.DataFrame:
 def are_empty_lists(column: pl.Series) -> bool:
     """Return whether every value is a list without elements, as where no hop has a filter."""
     return column.dtype == pl.List and not column.has_nulls() and column.list.len().sum() == 0
+
+
+def empty_lists(rows: int) -> pl.Series:
+    """Return so many lists of texts without elements, made of Arrow's offsets: polars would append each of them."""
+    offsets = pa.array(np.zeros(rows + 1, dtype=np.int64))
+    lists = pl.from_arrow(pa.LargeListArray.from_arrays(offsets, pa.array([], pa.large_string())))
+    assert isinstance(lists, pl.Series)
+    return lists
 
 
 def empty(schema: Schema) -> pl.DataFrame:

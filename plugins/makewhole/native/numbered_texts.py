@@ -59,9 +59,11 @@ def _write(literals: UInt8s, edges: Int32s, numbers: Int64s, content: UInt8s, vi
     for row in range(numbers.shape[1]):
         start = end
         for column in range(columns + 1):
-            for at in range(edges[column], edges[column + 1]):
-                content[end] = literals[np.uint64(at)]
-                end += np.uint64(1)
+            begin = np.uint64(edges[column])
+            size = np.uint64(edges[column + 1]) - begin
+            for index in range(size):
+                content[end + index] = literals[begin + index]
+            end += size
             if column < columns:
                 end = _number(numbers[column, row], content, end)
         length = int(end - start)

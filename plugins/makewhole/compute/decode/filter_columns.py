@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import polars as pl
 
 from makewhole.compute.canonical import decimal_scale, moment_digits
+from makewhole.compute.frames import empty_lists
 from makewhole.compute.moments import ENDLESS
 from makewhole.compute.placeholders import is_canonical_placeholder
 from makewhole.compute.row_filter import FilterValue, TypedTerm, Unread, filter_value, is_number
@@ -48,7 +49,7 @@ def excluded_by(frame: pl.DataFrame, filters: Filters) -> pl.Series:
     """Return the hops whose filter each record fails, as a list; `frame` has the columns `c:<name>`."""
     failed = {hop: _failed(frame, terms) for hop, terms in filters.items() if terms}
     if not any(series.any() for series in failed.values()):
-        return pl.repeat([], len(frame), dtype=pl.List(pl.String), eager=True).alias("excluded_by")
+        return empty_lists(len(frame)).alias("excluded_by")
     names = [pl.when(series).then(pl.lit(hop)) for hop, series in failed.items()]
     return frame.select(pl.concat_list(names).list.drop_nulls().alias("excluded_by")).to_series()
 

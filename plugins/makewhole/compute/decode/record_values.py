@@ -249,7 +249,9 @@ def _names(place: str) -> tuple[str, ...]:
 
 
 def _of_rows(keys: KeysAndProblems | None, rows: Any) -> KeysAndProblems | None:
-    return None if keys is None else (keys[0][rows], keys[1][rows])
+    if keys is None or np.array_equal(rows, np.arange(len(keys[0]))):
+        return keys
+    return keys[0][rows], keys[1][rows]
 
 
 def _with_other_columns(
