@@ -9,6 +9,7 @@ import pyarrow as pa
 from polars.datatypes import DataTypeClass
 
 from makewhole.compute.versions import VERSION
+from makewhole.native.arrays import ArrowArray, Int64s
 
 Schema = dict[str, pl.DataType | DataTypeClass]
 """Columns in order with their types."""
@@ -170,6 +171,23 @@ IS_GONE = "is_gone"
 """A column of handed-over copies: the topic was made again since, or truncated before the copy."""
 
 
+NUMBERED_PLACE: Schema = {"place_number": pl.Int64, "place_form": pl.String}
+"""The place of a row in a data file, in two columns that take little room: the number of the row, and the text around
+it, which all rows of a file share, with a NUL for the number. `with_place` puts them together."""
+
+
+def numbered_places(before: str, numbers: Int64s, after: str = "") -> list[pl.Series]:
+    """Return the columns `NUMBERED_PLACE`, of a text around the numbers."""
+    form = pl.Series("place_form", [f"{before}\0{after}"], dtype=pl.String)
+    return [pl.Series("place_number", numbers, dtype=pl.Int64), form.new_from_index(0, len(numbers))]
+
+
+def _numbered_place() -> pl.Expr:
+    form = pl.col("place_form").str.split_exact("\0", 1).struct
+    number = pl.col("place_number").cast(pl.String)
+    return pl.concat_str([form.field("field_0"), number, form.field("field_1")]).alias("place")
+
+
 def place_in_log() -> pl.Expr:
     """Return column `place` of a topic's copies: `partition:offset`."""
     return pl.concat_str([pl.col("partition").cast(pl.String), pl.lit(":"), pl.col("offset").cast(pl.String)]).alias(
@@ -178,11 +196,20 @@ def place_in_log() -> pl.Expr:
 
 
 def with_place(frame: pl.DataFrame) -> pl.DataFrame:
-    """Add `place` to a topic's copies, where `TOPIC_KEYS` has it; return other frames unchanged."""
-    if "place" in frame.columns or not {"key_hi", "partition", "offset"} <= set(frame.columns):
+    """Add `place` to copies, where `TOPIC_KEYS` or `KEYS` have it: of a topic, or of rows with `NUMBERED_PLACE`, which
+    it stands for then. Return other frames unchanged."""
+    present = set(frame.columns)
+    if "place" in present:
         return frame
+    if present >= {*NUMBERED_PLACE}:
+        return _with_column(frame, _numbered_place()).drop(*NUMBERED_PLACE)
+    return _with_column(frame, place_in_log()) if present >= {"key_hi", "partition", "offset"} else frame
+
+
+def _with_column(frame: pl.DataFrame, place: pl.Expr) -> pl.DataFrame:
+    """Add a place where the schemas have it: behind the version."""
     at = frame.columns.index("version") + 1 if "version" in frame.columns else frame.width
-    return frame.select(*frame.columns[:at], place_in_log(), *frame.columns[at:])
+    return frame.select(*frame.columns[:at], place, *frame.columns[at:])
 
 
 def are_empty_lists(column: pl.Series) -> bool:
@@ -192,7 +219,7 @@ def are_empty_lists(column: pl.Series) -> bool:
 
 def empty_lists(rows: int) -> pl.Series:
     """Return so many lists of texts without elements, made of Arrow's offsets: polars would append each of them."""
-    offsets = pa.array(np.zeros(rows + 1, dtype=np.int64))
+    offsets: ArrowArray = pa.array(np.zeros(rows + 1, dtype=np.int64))
     lists = pl.from_arrow(pa.LargeListArray.from_arrays(offsets, pa.array([], pa.large_string())))
     assert isinstance(lists, pl.Series)
     return lists

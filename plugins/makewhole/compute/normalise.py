@@ -16,6 +16,7 @@ from makewhole.compute.decode.shapes.repeated_elements import one_of_each
 from makewhole.compute.decode.unread_keys import unread_keys
 from makewhole.compute.frames import (
     KEYS,
+    NUMBERED_PLACE,
     STORED_TOPIC_KEYS,
     TOMBSTONES,
     UNDECODABLE,
@@ -34,6 +35,7 @@ from makewhole.model.points import has_log
 _PLAN_ID = re.compile(rb"[a-z][a-z0-9_]*-[0-9]{1,10}-[0-9a-f]{12}(-r[0-9]{1,10})?")  # -r2: the same plan frozen again
 _FIRST_MOMENT, _PAST_MOMENTS = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
 
+_WITHOUT_PLACE = {name: kind for name, kind in KEYS.items() if name != "place"}
 _IDENTITY = [
     "partition",
     "offset",
@@ -178,12 +180,21 @@ def column_texts(texts: pl.Series, declared: str) -> pl.Series:
 def table_frame(
     rows: pl.DataFrame, compare: dict[str, str], without_key: str = "key is null or empty"
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Normalise exported rows: (keys frame in `KEYS`, rows without a key in `UNDECODABLE`).
+    """Normalise exported rows: (keys frame in `KEYS`, rows without a key in `UNDECODABLE`); see
+    `stored_table_frame`."""
+    good, bad = stored_table_frame(rows, compare, without_key)
+    return with_place(good), bad
 
-    `rows` has `key` (text or null), `place`, `time_us` (int64, microseconds, or null), `version` (a number of
-    `makewhole.compute.versions`), `c:<name>` texts that the table's system rendered in the declared types (or its own
-    outputs behind `!`; see `canonical.column_text`), and `excluded_by` (hop names joined by commas, empty for none).
-    `without_key` is the reason of rows without a key.
+
+def stored_table_frame(
+    rows: pl.DataFrame, compare: dict[str, str], without_key: str = "key is null or empty"
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Do as `table_frame`, but with the places as a snapshot's files hold them: as `rows` have them.
+
+    `rows` has `key` (text or null), `place` or `NUMBERED_PLACE`, `time_us` (int64, microseconds, or null), `version`
+    (a number of `makewhole.compute.versions`), `c:<name>` texts that the table's system rendered in the declared types
+    (or its own outputs behind `!`; see `canonical.column_text`), and `excluded_by` (hop names joined by commas, empty
+    for none). `without_key` is the reason of rows without a key.
     """
     frame = rows.with_columns(
         [column_texts(rows[f"c:{name}"], declared) for name, declared in compare.items()]
@@ -198,10 +209,16 @@ def table_frame(
     frame = with_row_hash(frame, [f"c:{name}" for name in compare])
     lacks_key = frame["key"].is_null() | (frame["key"] == "")
     if not lacks_key.any():
-        return _select(with_hash(frame), KEYS), empty(UNDECODABLE)
+        return _select(with_hash(frame), _stored_keys(frame)), empty(UNDECODABLE)
     unknown = pl.lit(None, dtype=pl.String).alias("business_key")
-    bad = frame.filter(lacks_key).select("place", pl.lit(without_key).alias("reason"), unknown)
-    return _select(with_hash(frame.filter(~lacks_key)), KEYS), _typed(bad, UNDECODABLE)
+    without = with_place(frame.filter(lacks_key))
+    bad = without.select("place", pl.lit(without_key).alias("reason"), unknown)
+    return _select(with_hash(frame.filter(~lacks_key)), _stored_keys(frame)), _typed(bad, UNDECODABLE)
+
+
+def _stored_keys(rows: pl.DataFrame) -> Schema:
+    """Return `KEYS` with the places in the columns in which rows have them."""
+    return KEYS if "place" in rows.columns else {**_WITHOUT_PLACE, **NUMBERED_PLACE}
 
 
 def hashed_by(copies: pl.DataFrame, compared: Collection[str], *, is_topic: bool) -> pl.DataFrame:

@@ -23,8 +23,8 @@ from makewhole.tables.shape import RowsAhead, TableShape, TimeBounds
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def frame_of_rows(rows: pa.Table, places: pl.Series, shape: TableShape) -> pl.DataFrame:
-    """Return rows as a frame; `places` say where each lies."""
+def frame_of_rows(rows: pa.Table, places: Sequence[pl.Series], shape: TableShape) -> pl.DataFrame:
+    """Return rows as a frame; `places` (`NUMBERED_PLACE`) say where each lies."""
     point = shape.point
     compared = [
         declared_texts(column_at(rows, name), declared).alias(f"c:{name}") for name, declared in shape.compare.items()
@@ -32,7 +32,7 @@ def frame_of_rows(rows: pa.Table, places: pl.Series, shape: TableShape) -> pl.Da
     return pl.DataFrame(
         [
             key_texts(rows, point),
-            places.alias("place"),
+            *places,
             times_of_rows(rows, point).alias("time_us"),
             versions_of_rows(rows, point).alias("version"),
             _excluded_by(rows, shape.filters).alias("excluded_by"),

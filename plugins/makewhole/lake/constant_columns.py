@@ -4,6 +4,7 @@ Of the columns of a key index most hold one value in a window's run, and each ro
 """
 
 from base64 import b64decode, b64encode
+from collections.abc import Collection
 from io import BytesIO
 from typing import NamedTuple
 
@@ -35,15 +36,28 @@ def without_constants(rows: pl.DataFrame) -> ParquetContent:
     return ParquetContent(rows.drop(constant), metadata)
 
 
-def with_constants(rows: pl.DataFrame, schema: pa.Schema) -> pl.DataFrame:
-    """Return rows of a file of this schema with all their columns, in their order."""
+def names_of_columns(schema: pa.Schema) -> list[str]:
+    """Return all columns of a file of this schema, those among them that its rows do not have."""
     metadata = schema.metadata or {}
-    if _VALUES not in metadata:
-        return rows
-    values = pl.read_ipc(b64decode(metadata[_VALUES]))
-    return rows.with_columns(column.new_from_index(0, len(rows)) for column in values).select(
-        metadata[_COLUMNS].decode().split(_SEPARATOR)
-    )
+    return metadata[_COLUMNS].decode().split(_SEPARATOR) if _COLUMNS in metadata else schema.names
+
+
+def columns_to_read(schema: pa.Schema, wanted: Collection[str]) -> list[str]:
+    """Return the columns of a file to read for those that are wanted: one at least, which says how many rows there
+    are."""
+    names = [name for name in schema.names if name in wanted]
+    is_of_constants = not names and any(name in wanted for name in names_of_columns(schema))
+    return schema.names[:1] if is_of_constants else names
+
+
+def with_constants(rows: pl.DataFrame, schema: pa.Schema, wanted: Collection[str] | None = None) -> pl.DataFrame:
+    """Return rows that were read of a file of this schema, with the `wanted` ones of all its columns, in their order;
+    None: with all."""
+    names = [name for name in names_of_columns(schema) if wanted is None or name in wanted]
+    metadata = schema.metadata or {}
+    values = pl.read_ipc(b64decode(metadata[_VALUES])) if _VALUES in metadata else pl.DataFrame()
+    constant = (column.new_from_index(0, len(rows)) for column in values if column.name in names)
+    return rows.with_columns(constant).select(names)
 
 
 def _is_constant(column: pl.Series) -> bool:

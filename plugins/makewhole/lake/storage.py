@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from makewhole.compute.frames import with_place
+from makewhole.compute.frames import NUMBERED_PLACE, with_place
 from makewhole.file_system import (
     arrow_file_system,
     check_name,
@@ -26,6 +26,7 @@ from makewhole.file_system import (
     is_object_store,
     path_below,
 )
+from makewhole.lake.constant_columns import columns_to_read, names_of_columns, with_constants
 from makewhole.lake.give_name import give_name, take_place
 from makewhole.lake.marked_rows import marked_rows
 from makewhole.lake.parquet_writer import GrowingParquet, PackedParquet
@@ -42,7 +43,7 @@ def _needed(columns: Sequence[str], present: Sequence[str]) -> list[str]:
     """Return the columns of a file that the wanted ones are made of."""
     wanted = {*columns}
     if "place" in wanted and "place" not in present:
-        wanted |= {"key_hi", "partition", "offset"}
+        wanted |= {"key_hi", "partition", "offset", *NUMBERED_PLACE}
     return [name for name in present if name in wanted]
 
 
@@ -132,11 +133,11 @@ class Storage:
             for at in range(file.num_row_groups):
                 frame = pl.from_arrow(file.read_row_group(at))
                 assert isinstance(frame, pl.DataFrame)
-                yield frame
+                yield with_constants(frame, file.schema_arrow)
             if not file.num_row_groups:
                 frame = pl.from_arrow(file.schema_arrow.empty_table())
                 assert isinstance(frame, pl.DataFrame)
-                yield frame
+                yield with_constants(frame, file.schema_arrow)
 
     def columns(self, path: str) -> dict[str, bool]:
         """Return the columns of a file, and whether each may be null.
@@ -145,7 +146,8 @@ class Storage:
             CorruptionError: the file does not exist.
         """
         with self._open(path) as file:
-            return {field.name: field.nullable for field in file.schema_arrow}
+            nullable = {field.name: field.nullable for field in file.schema_arrow}
+            return {name: nullable.get(name, True) for name in names_of_columns(file.schema_arrow)}
 
     def growing_parquet(self, folder: str, never_null: Collection[str] = ()) -> GrowingParquet:
         """Return a new file of the folder, for frames of one schema. Columns of `never_null` hold no nulls."""
@@ -245,10 +247,10 @@ class Storage:
         """
         for path in paths:
             with self._open(path) as file:
-                for batch in file.iter_batches(rows, columns=list(columns)):
+                for batch in file.iter_batches(rows, columns=columns_to_read(file.schema_arrow, columns)):
                     frame = pl.from_arrow(batch)
                     assert isinstance(frame, pl.DataFrame)
-                    yield frame.select(columns)
+                    yield with_constants(frame, file.schema_arrow, columns).select(columns)
 
     def pieces(self, path: str, rows: int) -> Iterator[pa.Table]:
         """Read a file in pieces of so many rows; the last one has what is left.
@@ -278,8 +280,12 @@ class Storage:
 
     def _read(self, path: str, columns: Sequence[str] | None) -> pl.DataFrame:
         with self._open(path) as file:
-            frame = pl.from_arrow(file.read(None if columns is None else _needed(columns, file.schema_arrow.names)))
+            schema, needed = file.schema_arrow, None
+            if columns is not None:
+                needed = _needed(columns, names_of_columns(schema))
+            frame = pl.from_arrow(file.read(None if needed is None else columns_to_read(schema, needed)))
         assert isinstance(frame, pl.DataFrame)
+        frame = with_constants(frame, schema, needed)
         if columns is None:
             return with_place(frame)
         if "place" in columns:

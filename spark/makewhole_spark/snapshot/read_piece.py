@@ -14,7 +14,7 @@ from makewhole.compute.buckets import bucket_name, split_by_bucket
 from makewhole.compute.decode.coordinates import UNNUMBERED
 from makewhole.compute.frames import NEVER_NULL, TOMBSTONES, UNDECODABLE
 from makewhole.compute.key_values import without_key
-from makewhole.compute.normalise import log_columns, table_frame, topic_records
+from makewhole.compute.normalise import log_columns, stored_table_frame, topic_records
 from makewhole.kafka.log.account import OffsetSpan
 from makewhole.kafka.log.archive import SegmentWriter
 from makewhole.kafka.log.broker import BrokerLog
@@ -281,7 +281,7 @@ def read_table_piece(piece: TablePiece) -> PieceRead:
         for frame in frames:
             in_slice.append(rows_in_slice(frame["time_us"], own_slice(context.window)))
             writer.add(
-                table_frame(
+                stored_table_frame(
                     frame,
                     dict(columns_read_at(context.pipeline, piece.point.name)),
                     without_key(piece.point.key_layout),

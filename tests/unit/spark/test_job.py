@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 from unittest.mock import MagicMock
@@ -49,14 +48,20 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Start:
     context = MagicMock()
     context.window.label = "shop window 1"
     context.pipeline.time_limits = TimeLimits()
+    context.connections = {}
     monkeypatch.setattr(job, "connect", connect)
     monkeypatch.setattr(job, "window_context", lambda _: context)
     for name in ("windows", "load_meanwhile"):
         monkeypatch.setattr(job, name, MagicMock())
-    started: Future[MagicMock] = Future()
-    started.set_result(MagicMock())
-    monkeypatch.setattr(session_start, "session_in_thread", lambda _: started)
+    monkeypatch.setattr(session_start, "session_in_thread", lambda _: started())
     return begin
+
+
+def started() -> session_start.StartingSession:
+    """A session that is there."""
+    starting = session_start.StartingSession()
+    starting.session.set_result(MagicMock())
+    return starting
 
 
 @pytest.fixture
@@ -125,8 +130,8 @@ def test_what_ends_at_its_time_limit_leaves_the_reason(start: Start, monkeypatch
 def test_a_session_that_does_not_start_ends_the_job_as_any_step_does(
     start: Start, monkeypatch: pytest.MonkeyPatch, error: Exception, code: int
 ) -> None:
-    failed: Future[MagicMock] = Future()
-    failed.set_exception(error)
+    failed = session_start.StartingSession()
+    failed.session.set_exception(error)
     monkeypatch.setattr(session_start, "session_in_thread", lambda _: failed)
     with pytest.raises(SystemExit) as ended:
         start(SNAPSHOT, lambda *_: "")
@@ -134,9 +139,7 @@ def test_a_session_that_does_not_start_ends_the_job_as_any_step_does(
 
 
 def test_the_session_is_named_by_the_step_and_the_window(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    started: Future[MagicMock] = Future()
-    started.set_result(MagicMock())
-    session = MagicMock(return_value=started)
+    session = MagicMock(return_value=started())
     monkeypatch.setattr(session_start, "session_in_thread", session)
     start(SNAPSHOT, lambda *_: "")
     session.assert_called_once_with("makewhole snapshot: shop window 1 (revision 1)")

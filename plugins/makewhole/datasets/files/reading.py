@@ -10,8 +10,9 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
+from makewhole.compute.frames import numbered_places
 from makewhole.datasets.files.describe import existing
-from makewhole.datasets.files.file_source import FileSource, FilesPart, all_of, places_of
+from makewhole.datasets.files.file_source import FileSource, FilesPart, all_of
 from makewhole.datasets.files.listing import DataFile, OffsetsNamed
 from makewhole.datasets.files.parquet_rows import NOT_READ, ParquetRows, SpoiltGroup, groups_of, opened
 from makewhole.datasets.files.same_files import mark_of, why_not_same
@@ -84,7 +85,7 @@ class FilesReader:
         rows = rows if own is None else rows.only(own.to_numpy())
         if len(rows.numbers):
             self.counted += len(rows.numbers)
-            yield frame_of_rows(rows.rows, places_of(data, rows), self._shape)
+            yield frame_of_rows(rows.rows, numbered_places(f"{data.path}:", rows.numbers), self._shape)
 
 
 def _unreadable(spoilt: Sequence[SpoiltGroup]) -> list[UnreadableFile]:

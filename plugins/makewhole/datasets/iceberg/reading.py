@@ -14,6 +14,7 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.manifest import FileFormat
 from pyiceberg.table import Table
 
+from makewhole.compute.frames import numbered_places
 from makewhole.datasets.iceberg.catalog import translated
 from makewhole.datasets.iceberg.data_files import ListedFile, listed_files
 from makewhole.datasets.iceberg.describe import arrow_schema, existing, table_of
@@ -211,7 +212,8 @@ class IcebergReader:
         if not len(rows.numbers):
             return
         self.counted += len(rows.numbers)
-        yield frame_of_rows(rows.rows, source.places(listed, rows), self._shape)
+        before, after = listed.around_number(source.table.location())
+        yield frame_of_rows(rows.rows, numbered_places(before, rows.numbers, after), self._shape)
 
 
 def _unreadable(source: Snapshotted, spoilt: Sequence[SpoiltRows]) -> list[UnreadableFile]:
