@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from makewhole.journal.results.snapshot_manifests import MARK
+from makewhole.journal.results.snapshot_manifests import KEYS_BY_PARTS, MARK
 from makewhole.model.errors import TransientError
 from makewhole.model.hops import Hop, Semantics
 from makewhole.model.points import PointKind, TablePoint
@@ -134,7 +134,11 @@ def _read_once(
                 rows=rows,
                 looked=[(piece.hop.name, answer) for piece, answer in own if isinstance(piece, CensusPiece)],
                 own=_own_slice(context, point, views[name], within),
-                entries={**({MARK: mark} if mark else {}), **reading.reuse.entry(name, is_same)},
+                entries={
+                    **({MARK: mark} if mark else {}),
+                    **({KEYS_BY_PARTS: True} if views[name].reads_keys_by_parts else {}),
+                    **reading.reuse.entry(name, is_same),
+                },
             )
         )
     return {one.point.name: one.taken(reading, taken_at) for one in read}, {}

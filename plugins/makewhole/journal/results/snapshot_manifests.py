@@ -11,6 +11,8 @@ from makewhole.sql import PgConnection, statements_of
 
 _run = statements_of("snapshot")
 
+KEYS_BY_PARTS = "keys_by_parts"
+"""The entry of a table of which the rows of keys are found by reading each part once."""
 LOOKED_AT = "looked_at"
 """The entry of a store's manifest that says, by hop, which keys of earlier windows were looked at: the first and the
 last of their `windows`, the number of `keys`, of `rows` that differ with their `files`, the windows whose snapshots are

@@ -143,12 +143,13 @@ class ExportReader:
             rows = self._rows(session, part_condition(self._shape, bounds, part))
             self.counted += yield from copy_binary_rows(session, self._shape, types, rows)
 
-    def keys(self, keys: Sequence[str], since: str | None = None) -> Iterator[pl.DataFrame]:  # noqa: ARG002 - an index leads to the rows
+    def keys(self, keys: Sequence[str], since: str | None = None) -> Iterator[pl.DataFrame]:
         """Read every row with one of these business keys, whatever its time.
 
         Raises:
             TransientError: as `part`.
         """
+        assert since is None, "an index leads to the rows: none was read by parts"
         if not keys:
             return
         with connect(self._connection, f"reading {self._shape.described}") as session:

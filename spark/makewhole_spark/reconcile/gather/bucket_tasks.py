@@ -7,9 +7,10 @@ from typing import Any
 
 from makewhole.compute.buckets import files_of_bucket, is_hash_in_bucket
 from makewhole.journal import observations
+from makewhole.journal.results.snapshot_manifests import KEYS_BY_PARTS
 from makewhole.journal.retention.erasures import erasures
 from makewhole.model.hops import Hop, Semantics
-from makewhole.model.points import can_look_up, has_log
+from makewhole.model.points import has_log
 from makewhole.model.retention import Erasure
 from makewhole.model.window import Window
 from makewhole.window.masks import prepare_mask
@@ -134,12 +135,12 @@ def _limits(neighbours: NeighbouringWindows, hop: Hop, handing: Sequence[Window]
 
 
 def _target_seen(neighbours: NeighbouringWindows, hop: Hop) -> str | None:
-    """Return what the view saw under which a target was read by the keys of the source; None: it was not, or that is
-    more than each task should carry."""
-    pipeline = neighbours.context.pipeline
-    if not can_look_up(pipeline.points[hop.target]) or has_slices(pipeline, hop):
+    """Return what the view saw under which a target was read by the keys of the source, part by part; None: it was
+    not, or that is more than each task should carry."""
+    manifest = neighbours.manifests[hop.target]
+    if not manifest.get(KEYS_BY_PARTS) or has_slices(neighbours.context.pipeline, hop):
         return None
-    seen: str | None = neighbours.manifests[hop.target].get("pg_snapshot")
+    seen: str | None = manifest.get("pg_snapshot")
     return None if seen is None or len(seen) > _MOST_SEEN else seen
 
 
