@@ -101,7 +101,8 @@ def elements(series: Sequence[Series]) -> str:
     makewhole's side alone."""
     head = (
         f"| format | elements | to a record | {MAKEWHOLE} s | {EXPLODE} s "
-        f"| {MAKEWHOLE} M elements per processor second | {EXPLODE} M elements per processor second | × processor time |\n|---|---|---|---|---|---|---|---|\n"
+        f"| {MAKEWHOLE} M elements per processor second | {EXPLODE} M elements per processor second "
+        "| × processor time |\n|---|---|---|---|---|---|---|---|\n"
     )
     rows = []
     for ours in (one for one in series if one.part.startswith(ELEMENTS) and one.side == MAKEWHOLE):

@@ -180,7 +180,7 @@ def _row_of(types: Types, field: int, scanned: ScannedMessages, row: int, first:
     element = scanned.counts[row]
     scanned.counts[row] = element + 1
     stack[MOST_NESTED, 0] &= ~types.of_element[0]
-    return first + element
+    return int(first + element)
 
 
 @inlined

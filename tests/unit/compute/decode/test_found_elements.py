@@ -4,6 +4,8 @@ rows in the same order at the same places, bad ones included."""
 import base64
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -401,3 +403,25 @@ def test_more_elements_than_a_body_has_bytes_are_left() -> None:
     found = form.find_elements(placed([*values]), ("lines",), [("id",)])
     assert found.is_found.tolist() == [False, True]
     assert found.counts.tolist() == [0, 10]
+
+
+@pytest.mark.parametrize("name", ["debezium", "debezium without schema"])
+@pytest.mark.parametrize("lines", [[2], [1, None]], ids=["found", "alone"])
+def test_elements_have_what_their_event_says_of_itself(name: str, lines: list[int | None]) -> None:
+    asked = shape(ChangeEventFormat(), version="event:source.lsn")
+    values = [USUAL[name][1](2 if count is None else count) for count in lines]
+    if None in lines:
+        values = [value.replace(b'"no":1', b'"no":null').replace(b'"no": 1', b'"no": null') for value in values]
+    frame = decode_records(placed([*values]), asked).frame
+    assert frame["version"].to_list() == [Decimal(7)] * frame.height
+    assert frame.height == (2 if lines == [2] else 3)
+
+
+def test_events_of_no_known_kind_are_no_elements_and_no_copies_of_keys_of_several_parts() -> None:
+    event = {**_usual_event(2), "op": None}
+    asked = shape(ChangeEventFormat())
+    whole = replace(asked, elements=None, key=("$.id", "$.v"), format=ChangeEventFormat())
+    problem = "value is a change event of an unknown kind (its op is none of c, u, d, r, t, m)"
+    for one in (asked, whole):
+        frame = decode_records(placed([json.dumps(event).encode()] * 2), one).frame
+        assert frame["problem"].to_list() == [problem] * 2

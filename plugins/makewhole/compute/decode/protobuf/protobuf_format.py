@@ -250,8 +250,9 @@ def _are_usual_moments(scanned: protobuf_scan.ScannedMessages, leaf: ProtobufLea
         return np.ones(scanned.numbers.shape[1], dtype=np.bool_)
     seconds, nanoseconds = scanned.numbers[leaf.column], scanned.numbers[leaf.nanoseconds]
     is_near = (seconds >= -_MOST_SECONDS[0]) & (seconds < _MOST_SECONDS[1])
-    is_whole: Bools = (nanoseconds >= 0) & (nanoseconds < _NANOSECONDS) & (nanoseconds % 1_000 == 0)
-    return is_near & is_whole
+    is_whole = (nanoseconds >= 0) & (nanoseconds < _NANOSECONDS) & (nanoseconds % 1_000 == 0)
+    are_usual: Bools = is_near & is_whole
+    return are_usual
 
 
 def _raw_column(
