@@ -6,7 +6,7 @@ element of many, is divided alone, by the reference.
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -22,6 +22,7 @@ from makewhole.compute.keys import KeyProblem
 from makewhole.native.arrays import Int64s
 
 _FIELD = "$."
+_arrow: Any = pa  # as Any: the type stubs do not know a function of it
 
 
 class DecodedRecords(NamedTuple):
@@ -76,11 +77,11 @@ def _with_left(
     """Replace the elements of the records that are left by those of each record alone."""
     rows, (elements, frame) = decoded
     is_kept = ~np.isin(rows, left)
-    counts, alone = _divided_with_counts(_with_copied_values(batch).take(pa.array(left)), shape)
+    counts, alone = _divided_with_counts(_with_copied_values(batch).take(pa.array(left, pa.int64())), shape)
     order = np.argsort(np.concatenate([rows[is_kept], np.repeat(left, counts)]), kind="stable")
-    batches = pa.concat_batches([elements.filter(pa.array(is_kept)), alone.batch])
+    batches = _arrow.concat_batches([elements.filter(pa.array(is_kept)), alone.batch])
     frames = pl.concat([frame.filter(is_kept), alone.frame])
-    return DecodedRecords(batches.take(pa.array(order)), frames[order])
+    return DecodedRecords(batches.take(pa.array(order, pa.int64())), frames[order])
 
 
 def _with_copied_values(batch: pa.RecordBatch) -> pa.RecordBatch:
