@@ -21,7 +21,7 @@ from makewhole.compute.keys import KeyProblem
 from makewhole.compute.row_filter import filter_terms
 from makewhole.model.points import KeyType
 from tests.fuzz.mutations import mutated, packed, unpacked
-from tests.unit.compute.decode import test_found_elements as found_elements
+from tests.unit.compute.decode import elements_drawn as drawn
 from tests.unit.compute.decode.avro import test_avro_values as avro
 from tests.unit.compute.decode.protobuf import test_protobuf_values as protobuf
 from tests.unit.compute.decode.test_elements import LINES, _record, _shape
@@ -141,10 +141,10 @@ def _kinds() -> Mapping[str, list[_Kind]]:
             _Kind(shape=_shape(), values=[*lines, *_ODD_JSON]),
             *(
                 _Kind(
-                    shape=found_elements.shape(found_elements.DRAWN[form].form()),
+                    shape=drawn.shape(drawn.DRAWN[form].form()),
                     values=[value_of(lines) for lines in range(4)],
                 )
-                for form, value_of in found_elements.USUAL.values()
+                for form, value_of in drawn.USUAL.values()
             ),
         ],
     }
