@@ -70,7 +70,7 @@ class ScannedBodies(NamedTuple):
     counts: Int64s
 
 
-class ScannedElements(NamedTuple):
+class DividedBodies(NamedTuple):
     """The bodies that match, and how many elements each has. `scanned`: their columns by body, and those of elements by
     element, one body's behind the other's."""
 
@@ -85,14 +85,14 @@ def scan(bodies: Bodies, program: AvroSteps, columns: int) -> ScannedBodies:
     return _scanned(bodies, program, (columns, count), np.zeros(count, dtype=np.int64))
 
 
-def scan_elements(bodies: Bodies, program: AvroSteps, columns: int) -> ScannedElements:
+def scan_elements(bodies: Bodies, program: AvroSteps, columns: int) -> DividedBodies:
     """Scan the bodies by a program that has elements: once to count these, and then for the columns."""
     counted = scan(bodies, program._replace(columns=np.full_like(program.columns, -1)), 0)
     rows = np.flatnonzero(counted.matches)
     counts = counted.counts[rows]
     own = Bodies(bodies.content, bodies.starts[rows], bodies.lengths[rows])
     room = (columns, max(len(rows), int(counts.sum())))
-    return ScannedElements(rows, counts, _scanned(own, program, room, np.cumsum(counts) - counts))
+    return DividedBodies(rows, counts, _scanned(own, program, room, np.cumsum(counts) - counts))
 
 
 def _scanned(bodies: Bodies, program: AvroSteps, room: tuple[int, int], first: Int64s) -> ScannedBodies:

@@ -72,7 +72,7 @@ class ScannedMessages(NamedTuple):
     counts: Int64s
 
 
-class ScannedElements(NamedTuple):
+class DividedMessages(NamedTuple):
     """The messages that were read, and how many elements each has. `scanned`: their columns by message, and those of
     elements by element, one message's behind the other's."""
 
@@ -87,14 +87,14 @@ def scan(messages: Messages, types: Types, columns: int) -> ScannedMessages:
     return _scanned(messages, types, (columns, count), np.zeros(count, dtype=np.int64))
 
 
-def scan_elements(messages: Messages, types: Types, columns: int) -> ScannedElements:
+def scan_elements(messages: Messages, types: Types, columns: int) -> DividedMessages:
     """Scan messages whose type has elements: once to count these, and then for the columns."""
     counted = scan(messages, types.without_columns(), 0)
     rows = np.flatnonzero(counted.matches)
     counts = counted.counts[rows]
     own = Messages(messages.content, messages.starts[rows], messages.lengths[rows])
     room = (columns, max(len(rows), int(counts.sum())))
-    return ScannedElements(rows, counts, _scanned(own, types, room, np.cumsum(counts) - counts))
+    return DividedMessages(rows, counts, _scanned(own, types, room, np.cumsum(counts) - counts))
 
 
 def _scanned(messages: Messages, types: Types, room: tuple[int, int], first: Int64s) -> ScannedMessages:

@@ -9,12 +9,12 @@ import numpy as np
 from makewhole.compute.decode.connect.logical_types import element_schema
 from makewhole.compute.decode.envelopes import ENVELOPES
 from makewhole.compute.decode.json_layout import Path
-from makewhole.compute.decode.shapes.found_elements import ElementGroup, Wanted
+from makewhole.compute.decode.shapes.found_elements import ElementGroup, WantedLeaves
 from makewhole.compute.decode.shapes.json_elements import divide_json
 from makewhole.compute.decode.value_format import DecodedParts
 from makewhole.native.arrays import ArrowArray, Int64s
 
-DecodePayloads = Callable[[ArrowArray, Any, Wanted], DecodedParts]
+DecodePayloads = Callable[[ArrowArray, Any, WantedLeaves], DecodedParts]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,7 @@ from makewhole.compute.decode.value_format import DecodedParts, WantedLeaf
 from makewhole.compute.versions import VERSION as VERSION_NUMBER
 from makewhole.native.arrays import Bools, Int64s
 
-Wanted = Mapping[str, WantedLeaf]
+WantedLeaves = Mapping[str, WantedLeaf]
 _NO_ROWS: Int64s = np.empty(0, dtype=np.int64)
 
 
@@ -30,7 +30,7 @@ class ElementGroup:
 
     rows: Int64s
     counts: Int64s
-    decode: Callable[[Wanted], DecodedParts]
+    decode: Callable[[WantedLeaves], DecodedParts]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ class FoundElements:
             counts[group.rows] = group.counts
         return counts
 
-    def decode_together(self, wanted: Wanted) -> DecodedParts:
+    def decode_together(self, wanted: WantedLeaves) -> DecodedParts:
         """Decode as `ValueFormat.decode_together` does, by the number of the element among all."""
         first = np.cumsum(self.counts) - self.counts
         parts, lefts = list[tuple[Int64s, pl.DataFrame]](), [_NO_ROWS]
@@ -86,7 +86,7 @@ def within_each(counts: Int64s) -> Int64s:
 
 
 def decode_elements(
-    column: Callable[[str, WantedLeaf], pl.Series | None], wanted: Wanted, divided_at: Path, counts: Int64s
+    column: Callable[[str, WantedLeaf], pl.Series | None], wanted: WantedLeaves, divided_at: Path, counts: Int64s
 ) -> DecodedParts:
     """Decode the elements of records as `ElementGroup.decode` does. `column` returns one, with a row for each element
     where it is of those, else for each record; None: no value has it."""
