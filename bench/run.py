@@ -116,7 +116,7 @@ class Bench:
             yield from formats.measured(self.folder, data, self.plan.rounds, self.report)
 
     def elements(self) -> Iterator[Series]:
-        """Measure the division of JSON records into typed elements, side by side with Spark's `explode`."""
+        """Measure the division of records into typed elements, side by side with Spark's `explode`."""
         for data in self.plan.elements:
             yield from elements.measured(self.folder, data, self.plan.rounds, self.report)
 

@@ -32,7 +32,7 @@ def page(results: Results) -> str:
         "## Scanning batch headers, one core\n\n" + topics.scans(series),
         "## Snapshot of a topic: decoded, hashed, bucketed, archived\n\n" + topics.snapshots(series),
         "## Decoding binary values to typed columns, on one core\n\n" + topics.formats(series),
-        "## Dividing JSON records into typed elements\n\n" + topics.elements(series),
+        "## Dividing records into typed elements\n\n" + topics.elements(series),
         "## Replaying a plan into a topic, exactly once, 10,000 records per transaction\n\n" + repairs.replays(series),
         "## Upserting a plan into PostgreSQL, exactly once, 10,000 rows per transaction\n\n" + repairs.upserts(series),
         "## A whole window, from spark-submit to the gate's answer, in fresh processes\n\n" + windows.windows(series),

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from bench.measuring.data_set import millions
 from bench.measuring.results import Series, ratio
 from bench.report.tables import cold_seconds, mib, per_second, seconds, table
-from bench.topics.elements import ELEMENTS, EXPLODE, LINES
+from bench.topics.element_values import LINES
+from bench.topics.elements import ELEMENTS, EXPLODE
 from bench.topics.formats import FORMAT
 from bench.topics.reads import CONNECTOR, KAFKA_LOG
 from bench.topics.snapshots import BY_HAND, MAKEWHOLE
@@ -96,23 +97,27 @@ def formats(series: Sequence[Series]) -> str:
 
 
 def elements(series: Sequence[Series]) -> str:
-    """Return the table of records that are divided: makewhole on one core, Spark in a session of two."""
+    """Return the table of records that are divided: makewhole on one core, Spark in a session of two; of Protobuf
+    makewhole's side alone."""
     head = (
-        f"| elements | to a record | {MAKEWHOLE} s | {EXPLODE} s | {MAKEWHOLE} M elements per processor second "
-        f"| {EXPLODE} M elements per processor second | × processor time |\n|---|---|---|---|---|---|---|\n"
+        f"| format | elements | to a record | {MAKEWHOLE} s | {EXPLODE} s "
+        f"| {MAKEWHOLE} M elements per processor second | {EXPLODE} M elements per processor second "
+        "| × processor time |\n|---|---|---|---|---|---|---|---|\n"
     )
     rows = []
-    for ours in (one for one in series if one.part == ELEMENTS and one.side == MAKEWHOLE):
-        theirs = next(one for one in series if (one.part, one.side, one.data) == (ELEMENTS, EXPLODE, ours.data))
+    for ours in (one for one in series if one.part.startswith(ELEMENTS) and one.side == MAKEWHOLE):
+        peers = (one for one in series if (one.part, one.side, one.data) == (ours.part, EXPLODE, ours.data))
+        theirs = next(peers, None)
         rows.append(
             [
+                ours.part.removeprefix(ELEMENTS),
                 millions(ours.data.records),
                 str(LINES),
                 seconds(ours),
-                seconds(theirs),
+                "–" if theirs is None else seconds(theirs),
                 per_second(ours.records_per_cpu_second),
-                per_second(theirs.records_per_cpu_second),
-                f"**{ratio(ours, theirs, 'cpu_seconds'):.2f}**",
+                "–" if theirs is None else per_second(theirs.records_per_cpu_second),
+                "–" if theirs is None else f"**{ratio(ours, theirs, 'cpu_seconds'):.2f}**",
             ]
         )
     return head + table(rows)

@@ -18,7 +18,7 @@ from makewhole.compute.decode.schema_texts import SCHEMA_HEADER, SchemaText
 FORMAT = "format "
 FROM_AVRO = "from_avro"
 FORMATS = ("avro", "protobuf")
-_PREFIX = b"\x00\x00\x00\x00\x07"
+PREFIX = b"\x00\x00\x00\x00\x07"
 _STATES = ("NEW", "PAID", "SENT", "DONE")
 _COLUMNS = {
     "name": "string",
@@ -48,7 +48,7 @@ _AVRO_SCHEMA = json.dumps(
 )
 
 
-class _OneSchema:
+class OneSchema:
     """A registry with one schema."""
 
     are_named, header = True, SCHEMA_HEADER
@@ -60,7 +60,7 @@ class _OneSchema:
         return self._text
 
     def newest(self) -> tuple[SchemaText, bytes]:
-        return self._text, _PREFIX
+        return self._text, PREFIX
 
 
 def measured(folder: Path, data: DataSet, rounds: int, report: Report) -> Iterator[Series]:
@@ -105,7 +105,7 @@ def _format(form: str) -> Any:
     from makewhole.compute.decode.avro.avro_format import AvroFormat
     from makewhole.compute.decode.protobuf.protobuf_format import ProtobufFormat
 
-    return AvroFormat(_OneSchema(_AVRO_SCHEMA)) if form == "avro" else ProtobufFormat(_OneSchema(_protobuf_file()[0]))
+    return AvroFormat(OneSchema(_AVRO_SCHEMA)) if form == "avro" else ProtobufFormat(OneSchema(_protobuf_file()[0]))
 
 
 def _avro_value(number: int) -> bytes:
@@ -116,7 +116,7 @@ def _avro_value(number: int) -> bytes:
     note = zigzag(0) if number % 3 else zigzag(1) + zigzag(6) + b"a note"
     parts = [zigzag(number), zigzag(len(name)), name, zigzag(len(amount)), amount, zigzag(number % 4), note]
     parts += [zigzag(1_700_000_000_000_000 + number), struct.pack("<d", number / 8), bytes([number % 2])]
-    return _PREFIX + b"".join(parts)
+    return PREFIX + b"".join(parts)
 
 
 def _protobuf_file() -> tuple[str, Any]:
@@ -149,6 +149,6 @@ def _protobuf_values() -> Callable[[int], bytes]:
         made = message(id=number, name=f"order {number}", amount=f"{cents // 100}.{cents % 100:02d}", state=number % 4)
         made.note, made.weight, made.is_gift = "" if number % 3 else "a note", number / 8, bool(number % 2)
         made.at.seconds, made.at.nanos = divmod((1_700_000_000_000_000 + number) * 1_000, 10**9)
-        return bytes(_PREFIX + b"\x00" + made.SerializeToString())
+        return bytes(PREFIX + b"\x00" + made.SerializeToString())
 
     return value

@@ -113,6 +113,13 @@ def _integer(value: Any) -> str:
     return plain_text(exact_number(value))
 
 
+def plain_texts(texts: pl.Series) -> pl.Series:
+    """Return the texts of numbers without exponent as `plain_text` has them: without the zeros that end a fraction."""
+    whole = pl.col(texts.name).str.strip_chars_end("0").str.strip_chars_end(".")
+    has_fraction = pl.col(texts.name).str.contains(".", literal=True)
+    return texts.to_frame().select(pl.when(has_fraction).then(whole).otherwise(pl.col(texts.name))).to_series()
+
+
 def _double(value: Any) -> str:
     if (text := _as_not_finite(value)) is not None:
         return float_text(float(text))

@@ -10,7 +10,8 @@ import polars as pl
 import pyarrow as pa
 
 from makewhole.compute.canonical import column_text, float_text, is_own_text, with_row_hash
-from makewhole.compute.decode.record_values import ValueShape, decode_values
+from makewhole.compute.decode.record_values import ValueShape
+from makewhole.compute.decode.shapes.divided_records import decode_records
 from makewhole.compute.decode.shapes.elements import Elements
 from makewhole.compute.decode.shapes.repeated_elements import one_of_each
 from makewhole.compute.decode.unread_keys import unread_keys
@@ -81,8 +82,7 @@ def stored_topic_frame(batch: pa.RecordBatch, shape: ValueShape) -> tuple[pl.Dat
 def topic_records(batch: pa.RecordBatch, shape: ValueShape) -> NormalisedRecords:
     """Normalise a batch of the log reader, element by element where records are divided. Aborted tombstones say nothing
     and are left out."""
-    batch = batch if shape.elements is None else shape.elements.divided(batch, shape.fields)
-    decoded = decode_values(batch, shape)
+    batch, decoded = decode_records(batch, shape)
     log = pl.from_arrow(batch.select(_IDENTITY))
     assert isinstance(log, pl.DataFrame)
     milliseconds = pl.Series("ms", pl.from_arrow(batch.column("timestamp").cast(pa.int64())), dtype=pl.Int64)

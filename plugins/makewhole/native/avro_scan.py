@@ -12,9 +12,27 @@ import numpy as np
 from makewhole.native.arrays import Bools, Int32s, Int64s, UInt8s
 from makewhole.native.compiled import compiled, inlined
 
-END, BOOLEAN, INT, LONG, FLOAT, DOUBLE, BYTES, STRING, FIXED, ENUM, UNION, JUMP, BLOCKS, NEXT = range(14)
+(
+    END,
+    BOOLEAN,
+    INT,
+    LONG,
+    FLOAT,
+    DOUBLE,
+    BYTES,
+    STRING,
+    FIXED,
+    ENUM,
+    UNION,
+    JUMP,
+    BLOCKS,
+    NEXT,
+    ELEMENTS,
+    NEXT_ELEMENT,
+) = range(16)
 """Steps. `FIXED`: so many bytes. `ENUM`: an index below a number. `UNION`: an index, which chooses the next step in the
-jumps from a place on. `BLOCKS`: the items of an array or map follow, up to `NEXT`; both name the step where it ends."""
+jumps from a place on. `BLOCKS`: the items of an array or map follow, up to `NEXT`; both name the step where it ends.
+`ELEMENTS` and `NEXT_ELEMENT`: the same, of the array whose items have rows of their own."""
 MOST_NESTED = 16
 _MOST_INT = 2**31
 _MOST_NUMBER_BYTES = 8
@@ -42,36 +60,66 @@ class AvroSteps(NamedTuple):
 class ScannedBodies(NamedTuple):
     """By column and body: numbers (of a double or float its bits, of a boolean 0 or 1, of at most
     eight bytes the number that they are, the highest byte first, with a sign), and where the bytes of a value
-    stand in the content; a length of -1 is null. `matches`: by body, whether it is what the program describes."""
+    stand in the content; a length of -1 is null. `matches`: by body, whether it is what the program describes.
+    `counts`: by body that matches, how many elements it has."""
 
     numbers: Int64s
     starts: Int32s
     lengths: Int32s
     matches: Bools
+    counts: Int64s
+
+
+class DividedBodies(NamedTuple):
+    """The bodies that match, and how many elements each has. `scanned`: their columns by body, and those of elements by
+    element, one body's behind the other's."""
+
+    rows: Int64s
+    counts: Int64s
+    scanned: ScannedBodies
 
 
 def scan(bodies: Bodies, program: AvroSteps, columns: int) -> ScannedBodies:
     """Scan the bodies by a program that has so many columns."""
-    room = (columns, len(bodies.starts))
+    count = len(bodies.starts)
+    return _scanned(bodies, program, (columns, count), np.zeros(count, dtype=np.int64))
+
+
+def scan_elements(bodies: Bodies, program: AvroSteps, columns: int) -> DividedBodies:
+    """Scan the bodies by a program that has elements: once to count these, and then for the columns."""
+    counted = scan(bodies, program._replace(columns=np.full_like(program.columns, -1)), 0)
+    rows = np.flatnonzero(counted.matches)
+    counts = counted.counts[rows]
+    own = Bodies(bodies.content, bodies.starts[rows], bodies.lengths[rows])
+    room = (columns, max(len(rows), int(counts.sum())))
+    return DividedBodies(rows, counts, _scanned(own, program, room, np.cumsum(counts) - counts))
+
+
+def _scanned(bodies: Bodies, program: AvroSteps, room: tuple[int, int], first: Int64s) -> ScannedBodies:
+    """Scan bodies into so many columns and rows. `first`: by body, the row of its first element."""
     scanned = ScannedBodies(
         numbers=np.zeros(room, dtype=np.int64),
         starts=np.zeros(room, dtype=np.int32),
         lengths=np.full(room, -1, dtype=np.int32),
-        matches=np.zeros(room[1], dtype=np.bool_),
+        matches=np.zeros(len(first), dtype=np.bool_),
+        counts=np.zeros(len(first), dtype=np.int64),
     )
     left, number = np.zeros(MOST_NESTED, dtype=np.int64), np.zeros(1, dtype=np.int64)
-    _scan(tuple(bodies), tuple(program), tuple(scanned), left, number)
+    _scan(tuple(bodies), tuple(program), tuple(scanned), first, left, number)
     return scanned
 
 
 @compiled
-def _scan(spans: tuple[Any, ...], code: tuple[Any, ...], room: tuple[Any, ...], left: Int64s, number: Int64s) -> None:
+def _scan(
+    spans: tuple[Any, ...], code: tuple[Any, ...], room: tuple[Any, ...], first: Int64s, left: Int64s, number: Int64s
+) -> None:
     bodies, program, scanned = Bodies(*spans), AvroSteps(*code), ScannedBodies(*room)
     for row in range(len(bodies.starts)):
         start, length = bodies.starts[row], bodies.lengths[row]
         if start >= 0 and 0 <= length <= len(bodies.content) - start:
             end = start + length
-            scanned.matches[row] = _run(bodies.content, start, end, program, scanned, row, left, number) == end
+            past = _run(bodies.content, start, end, program, scanned, row, first[row], left, number)
+            scanned.matches[row] = past == end
 
 
 @inlined
@@ -82,18 +130,19 @@ def _run(
     program: AvroSteps,
     scanned: ScannedBodies,
     row: int,
+    first: int,
     left: Int64s,
     number: Int64s,
 ) -> int:
-    """Return where the body ends by the program; -1: it is not what that describes. `left`: the items that are left of
-    each array or map that is open; `number`: room for one."""
-    step, depth = 0, -1
+    """Return where the body ends by the program; -1: it is not what that describes. `first`: the row of its first
+    element; `left`: the items that are left of each array or map that is open; `number`: room for one."""
+    step, depth, place, most = 0, -1, row, end - at
     while at >= 0:
         kind = program.steps[step]
         if kind == END:
             return at
         if kind <= ENUM:
-            at = _simple(content, at, end, program, step, scanned, row, number)
+            at = _simple(content, at, end, program, step, scanned, place, number)
             step += 1
         elif kind == UNION:
             at = _below(content, at, end, program.numbers[step], number)
@@ -101,8 +150,22 @@ def _run(
         elif kind == JUMP:
             step = program.numbers[step]
         else:
+            item = program.jumps_from[step]
             at, step, depth = _next_item(content, at, end, program, step, depth, left, number)
+            if kind >= ELEMENTS:
+                at, place = _next_row(at, most, step == item, scanned, row, first)
     return -1
+
+
+@inlined
+def _next_row(at: int, most: int, is_item: bool, scanned: ScannedBodies, row: int, first: int) -> tuple[int, int]:
+    """Return (place, the row of the next element), or behind their end that of the body. `most`: as many as a body has
+    bytes; of elements without bytes there could be more than the memory holds."""
+    if not is_item:
+        return at, row
+    element = scanned.counts[row]
+    scanned.counts[row] = element + 1
+    return (at if element < most else -1), first + element
 
 
 @inlined
@@ -110,7 +173,7 @@ def _next_item(
     content: UInt8s, at: int, end: int, program: AvroSteps, step: int, depth: int, left: Int64s, number: Int64s
 ) -> tuple[int, int, int]:
     """Go on with the next item of an array or map, or behind its end: return (place, step, open arrays and maps)."""
-    if program.steps[step] == BLOCKS:
+    if program.steps[step] == BLOCKS or program.steps[step] == ELEMENTS:
         depth += 1
         left[depth] = 1
     left[depth] -= 1

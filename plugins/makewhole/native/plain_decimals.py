@@ -54,14 +54,16 @@ def _fraction_size(content: UInt8s, at: int, end: int) -> int:
     while at < end and _ZERO <= content[at] <= _NINE:
         at += 1
     digits = at - whole
-    if digits == 0 or digits > MOST_DIGITS or (content[whole] == _ZERO and (digits > 1 or is_below)):
+    is_zero = digits > 0 and content[whole] == _ZERO
+    if digits == 0 or digits > MOST_DIGITS or (is_zero and digits > 1):
         return _NOT_PLAIN
     if at == end:
-        return 0
+        return _NOT_PLAIN if is_zero and is_below else 0
     if content[at] != _POINT:
         return _NOT_PLAIN
     fraction = at + 1
     at = fraction
     while at < end and _ZERO <= content[at] <= _NINE:
+        is_zero = is_zero and content[at] == _ZERO
         at += 1
-    return at - fraction if at == end and at > fraction else _NOT_PLAIN
+    return at - fraction if at == end and at > fraction and not (is_zero and is_below) else _NOT_PLAIN

@@ -38,6 +38,8 @@ class Types(NamedTuple):
     wire type, whether it may be packed, the type of a message, its column, and the bit of what may be there once (-1).
 
     `implied`: columns that have a value where a message of a type is there, from `implied_from` to that of the next.
+    `are_elements`: of each field, whether its values have rows of their own; `of_element`: the bits of what may be
+    there once in each of these.
     """
 
     first: Int64s
@@ -50,56 +52,103 @@ class Types(NamedTuple):
     once: Int64s
     implied: Int64s
     implied_from: Int64s
+    are_elements: Bools
+    of_element: Int64s
+
+    def without_columns(self) -> "Types":
+        """Return the same types with nothing wanted of them."""
+        return self._replace(columns=np.full_like(self.columns, -1), implied_from=np.zeros_like(self.implied_from))
 
 
 class ScannedMessages(NamedTuple):
     """By column and message: numbers (of floating-point ones their bits), and where the bytes of a value stand; a
-    length of -1 is null. `matches`: by message, whether it was read."""
+    length of -1 is null. `matches`: by message, whether it was read. `counts`: by message that was read, how many
+    elements it has."""
 
     numbers: Int64s
     starts: Int32s
     lengths: Int32s
     matches: Bools
+    counts: Int64s
+
+
+class DividedMessages(NamedTuple):
+    """The messages that were read, and how many elements each has. `scanned`: their columns by message, and those of
+    elements by element, one message's behind the other's."""
+
+    rows: Int64s
+    counts: Int64s
+    scanned: ScannedMessages
 
 
 def scan(messages: Messages, types: Types, columns: int) -> ScannedMessages:
     """Scan messages of the first type, which has so many columns."""
-    room = (columns, len(messages.starts))
+    count = len(messages.starts)
+    return _scanned(messages, types, (columns, count), np.zeros(count, dtype=np.int64))
+
+
+def scan_elements(messages: Messages, types: Types, columns: int) -> DividedMessages:
+    """Scan messages whose type has elements: once to count these, and then for the columns."""
+    counted = scan(messages, types.without_columns(), 0)
+    rows = np.flatnonzero(counted.matches)
+    counts = counted.counts[rows]
+    own = Messages(messages.content, messages.starts[rows], messages.lengths[rows])
+    room = (columns, max(len(rows), int(counts.sum())))
+    return DividedMessages(rows, counts, _scanned(own, types, room, np.cumsum(counts) - counts))
+
+
+def _scanned(messages: Messages, types: Types, room: tuple[int, int], first: Int64s) -> ScannedMessages:
+    """Scan messages into so many columns and rows. `first`: by message, the row of its first element."""
     scanned = ScannedMessages(
         numbers=np.zeros(room, dtype=np.int64),
         starts=np.zeros(room, dtype=np.int32),
         lengths=np.full(room, -1, dtype=np.int32),
-        matches=np.zeros(room[1], dtype=np.bool_),
+        matches=np.zeros(len(first), dtype=np.bool_),
+        counts=np.zeros(len(first), dtype=np.int64),
     )
-    stack, number = np.zeros((MOST_NESTED + 1, 2), dtype=np.int64), np.zeros(1, dtype=np.uint64)
-    _scan(tuple(messages), tuple(types), tuple(scanned), stack, number)
+    stack, number = np.zeros((MOST_NESTED + 1, 3), dtype=np.int64), np.zeros(1, dtype=np.uint64)
+    _scan(tuple(messages), tuple(types), tuple(scanned), first, stack, number)
     return scanned
 
 
 @compiled
 def _scan(
-    spans: tuple[Any, ...], tables: tuple[Any, ...], room: tuple[Any, ...], stack: Int64s, number: UInt64s
+    spans: tuple[Any, ...],
+    tables: tuple[Any, ...],
+    room: tuple[Any, ...],
+    first: Int64s,
+    stack: Int64s,
+    number: UInt64s,
 ) -> None:
     messages, types, scanned = Messages(*spans), Types(*tables), ScannedMessages(*room)
     for row in range(len(messages.starts)):
         start, length = messages.starts[row], messages.lengths[row]
         if start >= 0 and 0 <= length <= len(messages.content) - start:
-            scanned.matches[row] = _read(messages.content, start, start + length, types, scanned, row, stack, number)
+            end = start + length
+            scanned.matches[row] = _read(messages.content, start, end, types, scanned, row, first[row], stack, number)
 
 
 @inlined
 def _read(
-    content: UInt8s, at: int, end: int, types: Types, scanned: ScannedMessages, row: int, stack: Int64s, number: UInt64s
+    content: UInt8s,
+    at: int,
+    end: int,
+    types: Types,
+    scanned: ScannedMessages,
+    row: int,
+    first: int,
+    stack: Int64s,
+    number: UInt64s,
 ) -> bool:
-    """Read a message; return whether it was read. `stack`: the ends and types of the messages around, and at its end
-    the bits of what was there; `number`: room for one."""
-    kind, depth = 0, 0
+    """Read a message; return whether it was read. `first`: the row of its first element; `stack`: the ends, types
+    and rows of the messages around, and at its end the bits of what was there; `number`: room for one."""
+    kind, depth, place = 0, 0, row
     stack[MOST_NESTED, 0] = 0
     _imply(types, kind, scanned, row, at)
     while at >= 0:
         while at == end and depth > 0:
             depth -= 1
-            end, kind = int(stack[depth, 0]), int(stack[depth, 1])
+            end, kind, place = int(stack[depth, 0]), int(stack[depth, 1]), int(stack[depth, 2])
         if at == end:
             return True
         at, field, wire = _tag(content, at, end, types, kind, number)
@@ -110,15 +159,28 @@ def _read(
         start = at - int(number[0]) if wire == SIZED else start
         if not _is_first(types, field, stack):
             return False
+        own = _row_of(types, field, scanned, row, first, place, stack)
         if types.kinds[field] == MESSAGE:
             if depth == MOST_NESTED:
                 return False
-            stack[depth, 0], stack[depth, 1] = end, kind
-            at, end, kind, depth = start, at, int(types.inner[field]), depth + 1
-            _imply(types, kind, scanned, row, at)
-        elif not _record(content, start, at, wire, types, field, scanned, row, number):
+            stack[depth, 0], stack[depth, 1], stack[depth, 2] = end, kind, place
+            at, end, kind, place, depth = start, at, int(types.inner[field]), own, depth + 1
+            _imply(types, kind, scanned, place, at)
+        elif not _record(content, start, at, wire, types, field, scanned, own, number):
             return False
     return False
+
+
+@inlined
+def _row_of(types: Types, field: int, scanned: ScannedMessages, row: int, first: int, place: int, stack: Int64s) -> int:
+    """Return the row that the values in a field go to: that of what is around it, or of the next element, in which
+    nothing was there yet."""
+    if not types.are_elements[field]:
+        return place
+    element = scanned.counts[row]
+    scanned.counts[row] = element + 1
+    stack[MOST_NESTED, 0] &= ~types.of_element[0]
+    return int(first + element)
 
 
 @inlined

@@ -14,12 +14,14 @@ from makewhole.compute.decode import record_values
 from makewhole.compute.decode.connect.change_events import ChangeEventFormat
 from makewhole.compute.decode.connect.connect_values import ConnectFormat
 from makewhole.compute.decode.record_keys import RECORD_KEY_FORMATS
-from makewhole.compute.decode.record_values import ValueShape, decode_values
+from makewhole.compute.decode.record_values import ValueShape
+from makewhole.compute.decode.shapes.divided_records import decode_records
 from makewhole.compute.decode.whole_values import BytesFormat, JsonInStringFormat, TextFormat
 from makewhole.compute.keys import KeyProblem
 from makewhole.compute.row_filter import filter_terms
 from makewhole.model.points import KeyType
 from tests.fuzz.mutations import mutated, packed, unpacked
+from tests.unit.compute.decode import elements_drawn as drawn
 from tests.unit.compute.decode.avro import test_avro_values as avro
 from tests.unit.compute.decode.protobuf import test_protobuf_values as protobuf
 from tests.unit.compute.decode.test_elements import LINES, _record, _shape
@@ -135,7 +137,16 @@ def _kinds() -> Mapping[str, list[_Kind]]:
                 ],
             )
         ],
-        "elements": [_Kind(shape=_shape(), values=[*lines, *_ODD_JSON])],
+        "elements": [
+            _Kind(shape=_shape(), values=[*lines, *_ODD_JSON]),
+            *(
+                _Kind(
+                    shape=drawn.shape(drawn.DRAWN[form].form()),
+                    values=[value_of(lines) for lines in range(4)],
+                )
+                for form, value_of in drawn.USUAL.values()
+            ),
+        ],
     }
 
 
@@ -167,7 +178,7 @@ class Decoders:
         records = batch(pieces[::2], [*pieces[1::2], None][: len(pieces[::2])])
         alone = [_divided(records.slice(row, 1), shape) for row in range(records.num_rows)]
         expected = pl.concat([record_values._decode_one_by_one(record, shape) for record in alone])
-        found = decode_values(_divided(records, shape), shape)
+        found = decode_records(records, shape).frame
         assert found.equals(expected), _difference(found, expected)
         assert (found["key"].is_null() == found["problem"].is_not_null()).all()
         for value in records.column("value").to_pylist():
@@ -175,7 +186,8 @@ class Decoders:
 
 
 def _divided(records: pa.RecordBatch, shape: ValueShape) -> pa.RecordBatch:
-    return records if shape.elements is None else shape.elements.divided(records, shape.fields)
+    """Divide records into elements by the reference where it is another one than of those together."""
+    return records if shape.elements is None else shape.elements.divided(records, shape.fields).batch
 
 
 def _difference(found: pl.DataFrame, expected: pl.DataFrame) -> str:

@@ -11,11 +11,28 @@ from makewhole.native.plain_decimals import fraction_sizes
 
 pytestmark = pytest.mark.unit
 
-PLAIN = re.compile(r"(?:0|-?[1-9][0-9]{0,30})(?:\.([0-9]+))?")
+PLAIN = re.compile(r"(?:0|-?[1-9][0-9]{0,30}|-0(?=\.[0-9]*[1-9]))(?:\.([0-9]+))?")
 TEXTS = st.one_of(
     st.from_regex(PLAIN, fullmatch=True),
     st.text("0019-.e+ ٣\n", max_size=6),
-    st.sampled_from(["", "-", "-0", "-0.5", "00", "1.", ".5", "1.5\n", "9" * 31, "9" * 32, "-" + "9" * 31 + ".1"]),
+    st.sampled_from(
+        [
+            "",
+            "-",
+            "-0",
+            "-0.5",
+            "-0.00",
+            "-0.01",
+            "-00.1",
+            "00",
+            "1.",
+            ".5",
+            "1.5\n",
+            "9" * 31,
+            "9" * 32,
+            "-" + "9" * 31 + ".1",
+        ]
+    ),
 )
 
 

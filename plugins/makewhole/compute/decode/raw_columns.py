@@ -12,10 +12,11 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from makewhole.compute.canonical import canonical_text, decimal_scale, float_text, moment_digits
+from makewhole.compute.canonical import canonical_text, decimal_scale, float_text, moment_digits, plain_texts
 from makewhole.compute.decode.same_layout import VERSION as VERSION_LEAF
 from makewhole.compute.keys import KeyProblem, component_text
 from makewhole.compute.moments import MICROSECOND_DIGITS
+from makewhole.compute.numbers import MOST_DIGITS
 from makewhole.compute.versions import MOMENTS, VERSION, version_number, versions_of_texts
 from makewhole.native.arrays import Bools, Int32s, Int64s
 from makewhole.native.byte_strings import Blobs, Content
@@ -26,6 +27,8 @@ _DAY_SECONDS, _MICROSECONDS = 86_400, 10**6
 _MOST_NUMBER_BYTES = 8
 _DIGITS = 38
 _FEW = 4_096
+_WHOLE = ("int", "bigint")
+_MOST_FRACTION = MOST_DIGITS - 100
 _LEAST = np.iinfo(np.int64).min
 
 
@@ -75,7 +78,7 @@ class RawColumn:
 
     def texts(self, declared: str) -> pl.Series:
         """Return the canonical texts of a declared type."""
-        quick = self._quick(declared)
+        quick = self._amounts() if declared in _WHOLE else self._quick(declared)
         return quick if quick is not None else self._each(lambda value: canonical_text(value, declared), pl.String)
 
     def keys(self) -> pl.Series:
@@ -105,7 +108,7 @@ class RawColumn:
         """Return the texts; None: each has to be looked at."""
         scale = decimal_scale(declared)
         match self.kind.raw:
-            case Raw.INTEGER if declared in ("string", "int", "bigint"):
+            case Raw.INTEGER if declared == "string":
                 return self._integers().cast(pl.String)
             case Raw.INTEGER if scale is not None:
                 return self._integers().cast(pl.String) + ("." + "0" * scale if scale else "")
@@ -174,6 +177,26 @@ class RawColumn:
         parts = texts.str.split_exact(".", 1).struct.unnest()
         fraction = pl.col("field_1").fill_null("").str.pad_end(scale, "0")
         return parts.select(pl.col("field_0") + "." + fraction).to_series()
+
+    def _amounts(self) -> pl.Series | None:
+        """Return numbers by their value, whatever their fraction is; None: each has to be looked at."""
+        match self.kind.raw:
+            case Raw.INTEGER:
+                return self._integers().cast(pl.String)
+            case Raw.TEXT:
+                return self._amounts_of_texts()
+            case Raw.DECIMAL:
+                decimals = self._decimals(self.kind.scale)
+                return None if decimals is None else plain_texts(decimals)
+        return None
+
+    def _amounts_of_texts(self) -> pl.Series | None:
+        """Return texts that are numbers already, by their value; None: one is not plain."""
+        sizes = fraction_sizes(self.content.bytes, self.starts, self.lengths)
+        if sizes is None or sizes.most > _MOST_FRACTION:
+            return None
+        texts = self._bytes_as_texts()
+        return plain_texts(texts) if sizes.most else texts
 
     # One by one
 

@@ -91,9 +91,14 @@ class ValueShape:
         return frozenset(self.compare).union(term.column for terms in self.filters.values() for term in terms)
 
     @property
+    def read_places(self) -> tuple[str, ...]:
+        """The places in a record of all that is read."""
+        return (*self.key, *map(self.place_of, self.columns), self.version or "")
+
+    @property
     def fields(self) -> frozenset[str]:
         """The fields at the top of a value that are read, or lead to one that is."""
-        return top_fields((*self.key, *map(self.place_of, self.columns), self.version or ""))
+        return top_fields(self.read_places)
 
     @property
     def columns_to_decode(self) -> dict[str, str] | None:
@@ -108,7 +113,7 @@ class ValueShape:
     @property
     def needs_record_key(self) -> bool:
         """Return whether Kafka's own record key is part of the business key, or a column."""
-        return any(map(is_in_record_key, (*self.key, *map(self.place_of, self.columns), self.version or "")))
+        return any(map(is_in_record_key, self.read_places))
 
     @property
     def heeds_deletions(self) -> bool:
@@ -130,7 +135,7 @@ def decode_values(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
     """
     if batch.num_rows == 0:
         return _frame_of([], shape.compare)
-    if not _is_columnar(shape):
+    if not is_columnar(shape):
         return _decode_one_by_one(batch, shape)
     coordinates = coordinate_keys(batch, shape.key) if shape.coordinates else None
     if coordinates is not None and not shape.fields and not shape.format.has_deletions:
@@ -181,7 +186,7 @@ def _frame_of(rows: Sequence[_Row], columns: Iterable[str]) -> pl.DataFrame:
 # Many records at once
 
 
-def _is_columnar(shape: ValueShape) -> bool:
+def is_columnar(shape: ValueShape) -> bool:
     """Return whether usual values of this shape can be decoded many at once."""
     columns = shape.columns_to_decode
     if columns is None:

@@ -44,8 +44,8 @@ def _rows(values: list[bytes | None], path: tuple[str, ...], kinds: tuple[KeyTyp
     shape = _shape(path, kinds, JSON if together else JsonFormat())
     assert shape.elements is not None
     if together:
-        return decode_values(shape.elements.divided(batch(values), shape.fields), shape).rows()
-    divided = [shape.elements.divided(batch([value]), shape.fields) for value in values]
+        return decode_values(shape.elements.divided(batch(values), shape.fields).batch, shape).rows()
+    divided = [shape.elements.divided(batch([value]), shape.fields).batch for value in values]
     return [row for one in divided for row in record_values._decode_one_by_one(one, shape).rows()]
 
 

@@ -45,7 +45,7 @@ def _shape(form: ValueFormat = JSON, **more: Any) -> ValueShape:
 
 def _divided(values: list[bytes | None], shape: ValueShape) -> pa.RecordBatch:
     assert shape.elements is not None
-    return shape.elements.divided(batch(values), shape.fields)
+    return shape.elements.divided(batch(values), shape.fields).batch
 
 
 def _record(lines: Any, **more: Any) -> dict[str, Any]:

@@ -129,4 +129,4 @@ def test_what_a_column_of_texts_does_not_say_is_asked_of_each_record(
     where: str, types: dict[str, str], compare: dict[str, str]
 ) -> None:
     filtered = replace(shape(), compare=compare, filters={"a→b": filter_terms(where, types)})
-    assert not record_values._is_columnar(filtered)
+    assert not record_values.is_columnar(filtered)

@@ -70,5 +70,5 @@ def test_records_are_decoded_alike_wherever_their_key_is(
     values[7], values[8] = b"\x00", None
     shape = ValueShape(key=key, key_layout=KEYS[key], compare=TYPES, format=form, filters=where)
     batch = batch_of(values, orders)
-    assert record_values._is_columnar(shape)
+    assert record_values.is_columnar(shape)
     assert decode_values(batch, shape).equals(record_values._decode_one_by_one(batch, shape))

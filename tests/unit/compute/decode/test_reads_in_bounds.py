@@ -24,7 +24,10 @@ pytestmark = pytest.mark.unit
 PATHS = [("id",), ("state",), ("total",), ("note",), ("at",)]
 AVRO = compile_schema(parse_schema(json.dumps(ORDER)), [*PATHS, ("to", "city")])
 PROTOBUF = compile_type(protobuf.Order.DESCRIPTOR, [*PATHS, ("to", "sku"), ("limit",)])
-USUAL = [good(7)[5:], protobuf.good(7)[6:]]
+LINES = [("id",), ("lines", "sku"), ("lines", "n")]
+AVRO_LINES = compile_schema(parse_schema(json.dumps(ORDER)), LINES, ("lines",))
+PROTOBUF_LINES = compile_type(protobuf.Order.DESCRIPTOR, LINES, ("lines",))
+USUAL = [good(7)[5:], protobuf.good(7, lines=[protobuf.Line(sku="a", n=-1)])[6:]]
 
 
 @st.composite
@@ -46,6 +49,23 @@ def test_nothing_is_read_outside_of_the_bytes(value: tuple[bytes, int]) -> None:
     with bounds_checked(avro_scan), bounds_checked(protobuf_scan):
         avro_scan.scan(avro_scan.Bodies(content, starts, lengths), AVRO.steps, AVRO.columns)
         protobuf_scan.scan(protobuf_scan.Messages(content, starts, lengths), PROTOBUF.types, PROTOBUF.columns)
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(damaged())
+def test_no_element_is_read_outside_of_the_bytes_or_written_outside_of_its_column(value: tuple[bytes, int]) -> None:
+    content = np.frombuffer((value[0] or b"\0") + b"".join(USUAL), dtype=np.uint8)
+    edges = np.cumsum([len(value[0] or b"\0"), *map(len, USUAL)])
+    starts = np.array([0, 0, value[1], *edges[:-1]], dtype=np.int32)
+    lengths = np.array([value[1], len(value[0]), len(value[0]) - value[1], *map(len, USUAL)], dtype=np.int32)
+
+    with bounds_checked(avro_scan), bounds_checked(protobuf_scan):
+        bodies = avro_scan.Bodies(content, starts, lengths)
+        of_bodies = avro_scan.scan_elements(bodies, AVRO_LINES.steps, AVRO_LINES.columns)
+        messages = protobuf_scan.Messages(content, starts, lengths)
+        of_messages = protobuf_scan.scan_elements(messages, PROTOBUF_LINES.types, PROTOBUF_LINES.columns)
+    assert of_bodies.counts[of_bodies.rows.tolist().index(3)] == 2
+    assert of_messages.counts[of_messages.rows.tolist().index(4)] == 1
 
 
 JSON = b' {"id" : "\\u00e9", "o": {"lines": [1.5e3, {"a": [true, null]}, "x"], "b": false}, "n": -0} '

@@ -48,7 +48,7 @@ def shape_of(form: RecordKeyFormat, key: str, kind: KeyType = KeyType.STRING) ->
 def named(form: RecordKeyFormat, key: str, keys: list[bytes | None], headers: list[Any] | None = None) -> Any:
     """Return the keys and problems of records, which are the same one by one."""
     shape, batch = shape_of(form, key), batch_of(keys, headers)
-    assert record_values._is_columnar(shape)
+    assert record_values.is_columnar(shape)
     decoded = decode_values(batch, shape)
     assert decoded.equals(record_values._decode_one_by_one(batch, shape))
     return decoded.select("key", "problem").rows()

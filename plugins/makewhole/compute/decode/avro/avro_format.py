@@ -1,6 +1,6 @@
 """Decode record values that are Avro: many at once by their schema, or one by one, which is the reference."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache, partial
 from typing import Any
 
@@ -25,6 +25,7 @@ from makewhole.compute.decode.schema_texts import (
     named_body,
     rows_without_header,
 )
+from makewhole.compute.decode.shapes.found_elements import ElementGroup, FoundElements, decode_elements, is_below
 from makewhole.compute.decode.value_format import DecodedParts, Headers, WantedLeaf, with_decimals
 from makewhole.compute.keys import KeyProblem
 from makewhole.compute.versions import VERSION as VERSION_NUMBER
@@ -87,20 +88,30 @@ class AvroFormat:
         values = ValueColumn.of(batch.column("value"))
         parts = []
         for bodies in bodies_by_schema(values, rows_without_header(batch, self._schemas), self._schemas):
-            program = self._program(bodies.schema, wanted)
+            program = self._program(bodies.schema, (leaf.path for leaf in wanted.values()))
             if program is not None:
                 parts.append(_decoded(program, values, bodies, wanted))
         done = [rows for rows, _ in parts]
         left = np.setdiff1d(np.arange(batch.num_rows), np.concatenate(done) if done else [], assume_unique=True)
         return [(rows, frame) for rows, frame in parts if len(rows)], left
 
-    def _program(self, name: str, wanted: Mapping[str, WantedLeaf]) -> AvroProgram | None:
+    def find_elements(self, batch: Any, divided_at: Path, places: Collection[Path]) -> FoundElements:
+        """Find the elements of the values of each schema in one pass. See `DividingFormat.find_elements`."""
+        values = ValueColumn.of(batch.column("value"))
+        groups = []
+        for bodies in bodies_by_schema(values, rows_without_header(batch, self._schemas), self._schemas):
+            program = self._program(bodies.schema, places, divided_at)
+            if program is not None:
+                groups.append(_found(program, values, bodies, divided_at))
+        return FoundElements(records=batch.num_rows, groups=groups)
+
+    def _program(self, name: str, places: Iterable[Path], divided_at: Path | None = None) -> AvroProgram | None:
         """Return the program that scans bodies for what is wanted; None: they are left."""
         try:
             schema = self._parsed(name, self._schemas.text(name))
         except KeyProblem:
             return None
-        return _program(schema, tuple(dict.fromkeys(leaf.path for leaf in wanted.values())))
+        return _program(schema, tuple(dict.fromkeys(places)), divided_at)
 
 
 @lru_cache(maxsize=_MOST_SCHEMAS_KEPT)
@@ -127,12 +138,12 @@ def _reader(schema: AvroType) -> AvroReader:
 
 
 @lru_cache(maxsize=_MOST_SCHEMAS_KEPT)
-def _program(schema: AvroType, paths: tuple[Path, ...]) -> AvroProgram | None:
+def _program(schema: AvroType, paths: tuple[Path, ...], divided_at: Path | None) -> AvroProgram | None:
     top = schema.branch_beside_null()
     if top is None or is_envelope(top.names, (path[0] for path in paths)):
         return None
     try:
-        return compile_schema(schema, paths)
+        return compile_schema(schema, paths, divided_at)
     except NoProgram:
         return None
 
@@ -159,11 +170,28 @@ def _decoded(
     return with_keys(bodies.rows[matching], pl.DataFrame(columns))
 
 
+def _found(program: AvroProgram, values: ValueColumn, bodies: BodiesOfSchema, divided_at: Path) -> ElementGroup:
+    """Return the elements of bodies that could be read."""
+    spans = avro_scan.Bodies(values.content.bytes, bodies.starts, bodies.lengths)
+    rows, counts, scanned = avro_scan.scan_elements(spans, program.steps, program.columns)
+    elements, records = np.arange(counts.sum()), np.arange(len(rows))
+
+    def column(name: str, leaf: WantedLeaf) -> pl.Series | None:
+        place = program.leaves[leaf.path]
+        at = elements if is_below(leaf.path, divided_at) else records
+        return None if place is None else rendered(_raw_column(values, scanned, place, at), name, leaf.declared)
+
+    def decode(wanted: Mapping[str, WantedLeaf]) -> DecodedParts:
+        return decode_elements(column, wanted, divided_at, counts)
+
+    return ElementGroup(rows=bodies.rows[rows], counts=counts, decode=decode)
+
+
 def _raw_column(
     values: ValueColumn, scanned: avro_scan.ScannedBodies, place: tuple[int, AvroType], rows: Int64s
 ) -> RawColumn:
     column, kind = place
-    are_all = len(rows) == len(scanned.matches)
+    are_all = len(rows) == scanned.numbers.shape[1]
     numbers, starts, lengths = (
         part[column] if are_all else part[column][rows] for part in (scanned.numbers, scanned.starts, scanned.lengths)
     )

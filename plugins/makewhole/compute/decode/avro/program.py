@@ -41,18 +41,20 @@ class AvroProgram:
         return sum(leaf is not None for leaf in self.leaves.values())
 
 
-def compile_schema(schema: AvroType, wanted: Iterable[Path]) -> AvroProgram:
-    """Compile a schema.
+def compile_schema(schema: AvroType, wanted: Iterable[Path], divided_at: Path | None = None) -> AvroProgram:
+    """Compile a schema. `divided_at`: the array whose items have rows of their own, and stand in its place.
 
     Raises:
-        NoProgram: it contains itself, or something wanted is no simple value of one type.
+        NoProgram: it contains itself, something wanted is no simple value of one type, or no array is there.
     """
     top = schema.branch_beside_null()
     if top is None or top.kind != "record":
         raise NoProgram
-    steps = _Steps(frozenset(wanted))
+    steps = _Steps(frozenset(wanted), divided_at)
     steps.add(schema, (), ())
     steps.step(avro_scan.END)
+    if divided_at is not None and not steps.is_divided:
+        raise NoProgram
     code: Any = np.array(steps.made, dtype=np.int64).T.copy()
     jumps = np.array(steps.jumps or [0], dtype=np.int64)
     program = avro_scan.AvroSteps(code[0], code[1], code[2], code[3], jumps)
@@ -64,6 +66,8 @@ class _Steps:
     """The steps of a program, as they are made."""
 
     wanted: frozenset[Path]
+    divided_at: Path | None = None
+    is_divided: bool = False
     made: list[list[int]] = field(default_factory=list)
     jumps: list[int] = field(default_factory=list)
     leaves: dict[Path, tuple[int, AvroType]] = field(default_factory=dict)
@@ -79,7 +83,10 @@ class _Steps:
         of."""
         if kind in within:
             raise NoProgram
-        if kind.is_simple:
+        if kind.kind == "array" and path is not None and path == self.divided_at and not self.is_divided:
+            self.is_divided = True
+            self._items(kind, path, (*within, kind), are_elements=True)
+        elif kind.is_simple:
             self._simple(kind, path)
         elif kind.kind == "union":
             self._union(kind, path, (*within, kind))
@@ -117,18 +124,20 @@ class _Steps:
         for end in ends:
             self.made[end][1] = len(self.made)
 
-    def _items(self, kind: AvroType, path: Path | None, within: tuple[AvroType, ...]) -> None:
+    def _items(
+        self, kind: AvroType, path: Path | None, within: tuple[AvroType, ...], *, are_elements: bool = False
+    ) -> None:
         if path is not None and kind.kind == "map":
             self._refuse_below(path)
         self.depth += 1
         if self.depth > avro_scan.MOST_NESTED:
             raise NoProgram
         start = len(self.made)
-        self.step(avro_scan.BLOCKS, 0, start + 1)
+        self.step(avro_scan.ELEMENTS if are_elements else avro_scan.BLOCKS, 0, start + 1)
         if kind.kind == "map":
             self.step(avro_scan.STRING)
-        self.add(kind.inner[0], None, within)
-        self.step(avro_scan.NEXT, len(self.made) + 1, start + 1)
+        self.add(kind.inner[0], path if are_elements else None, within)
+        self.step(avro_scan.NEXT_ELEMENT if are_elements else avro_scan.NEXT, len(self.made) + 1, start + 1)
         self.made[start][1] = len(self.made)
         self.depth -= 1
 

@@ -4,7 +4,7 @@ A deletion (`op: d`) has none; its key is that of the row before. The event's ow
 https://debezium.io/documentation/reference/3.2/connectors/postgresql.html#postgresql-change-events-value
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,10 @@ import pyarrow as pa
 
 from makewhole.compute.decode.connect.envelope_parser import EnvelopeParser
 from makewhole.compute.decode.connect.payload_columns import decode_payloads, payloads_by_opening
+from makewhole.compute.decode.connect.payload_elements import PayloadDivision
 from makewhole.compute.decode.json_document import parse_json
+from makewhole.compute.decode.json_layout import Path
+from makewhole.compute.decode.shapes.found_elements import FoundElements
 from makewhole.compute.decode.value_format import EVENT, DecodedParts, Deletion, Headers, WantedLeaf, with_decimals
 from makewhole.compute.keys import KeyProblem
 from makewhole.native.arrays import ArrowArray, Int64s
@@ -66,19 +69,33 @@ class ChangeEventFormat:
 
     def decode_together(self, batch: pa.RecordBatch, wanted: Mapping[str, WantedLeaf]) -> DecodedParts:
         """Decode the events that have a row, schema by schema; those without a schema together."""
-        values = batch.column("value")
-        groups, left = payloads_by_opening(values, self._parser)
         parts: list[tuple[Int64s, pl.DataFrame]] = []
         lefts = []
-        by_schema = [(rows, payloads, opening.schema) for rows, payloads, opening in groups]
-        without_schema = (
-            values if len(left) == len(values) else values.cast(pa.binary()).take(pa.array(left, pa.int64()))
-        )
-        for rows, payloads, schema in (*by_schema, (left, without_schema, None)):
+        for rows, payloads, schema in self._by_schema(batch.column("value")):
             own, own_left = _decode_events(payloads, schema, wanted)
             parts += [(rows[at], frame) for at, frame in own]
             lefts.append(rows[own_left])
         return parts, np.concatenate(lefts)
+
+    def find_elements(self, batch: pa.RecordBatch, divided_at: Path, places: Collection[Path]) -> FoundElements:
+        """Find the elements of the events schema by schema. See `DividingFormat.find_elements`."""
+        division = PayloadDivision(
+            divided_at=_path_in_event(divided_at),
+            wanted={"op", *(_path_in_event(path)[0] for path in places)},
+            decode=_decode_events,
+            envelopes=(),
+            takes_empty=False,  # its op decides what it is
+        )
+        groups = (division.elements(*events) for events in self._by_schema(batch.column("value")))
+        return FoundElements(records=batch.num_rows, groups=[group for group in groups if group is not None])
+
+    def _by_schema(self, values: ArrowArray) -> Iterator[tuple[Int64s, ArrowArray, Any]]:
+        """Yield the rows of the events of each schema, the events, and the schema: None where they have none."""
+        groups, left = payloads_by_opening(values, self._parser)
+        for rows, payloads, opening in groups:
+            yield rows, payloads, opening.schema
+        all_are_left = len(left) == len(values)
+        yield left, values if all_are_left else values.cast(pa.binary()).take(pa.array(left, pa.int64())), None
 
 
 def _row_of(event: dict[str, Any]) -> Mapping[str, Any]:

@@ -1,6 +1,6 @@
 """Decode the values of Kafka Connect's JsonConverter with schemas: the fields of a payload, by their logical types."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,10 @@ import pyarrow as pa
 from makewhole.compute.decode.connect.envelope_parser import EnvelopeParser
 from makewhole.compute.decode.connect.logical_types import JSON_TEXT
 from makewhole.compute.decode.connect.payload_columns import decode_payloads, payloads_by_opening
+from makewhole.compute.decode.connect.payload_elements import PayloadDivision
 from makewhole.compute.decode.json_document import parse_document
+from makewhole.compute.decode.json_layout import Path
+from makewhole.compute.decode.shapes.found_elements import FoundElements
 from makewhole.compute.decode.value_format import DecodedParts, Deletion, Headers, WantedLeaf, with_decimals
 from makewhole.compute.keys import KeyProblem
 
@@ -63,3 +66,10 @@ class ConnectFormat:
             parts += [(rows[at], frame) for at, frame in own]
             lefts.append(rows[own_left])
         return parts, np.concatenate(lefts)
+
+    def find_elements(self, batch: pa.RecordBatch, divided_at: Path, places: Collection[Path]) -> FoundElements:
+        """Find the elements of the payloads schema by schema. See `DividingFormat.find_elements`."""
+        found, _ = payloads_by_opening(batch.column("value"), self._parser)
+        division = PayloadDivision(divided_at=divided_at, wanted={path[0] for path in places}, decode=decode_payloads)
+        groups = (division.elements(rows, payloads, opening.schema) for rows, payloads, opening in found)
+        return FoundElements(records=batch.num_rows, groups=[group for group in groups if group is not None])

@@ -3,15 +3,20 @@
 import numpy as np
 import polars as pl
 
-from makewhole.compute.canonical import decimal_scale
+from makewhole.compute.canonical import decimal_scale, plain_texts
 from makewhole.native.arrays import Int64s
 
+_DIGITS = 38
 _MOST_BYTES = 7
 """The most bytes of an unscaled number that is surely one of 64 bits."""
 
 
 def decimal_texts(raw: pl.Series, scale: int, declared: str) -> pl.Series | None:
-    """Return decimals of so many places in a declared type of as many or more; None: some are unusual, or rounded."""
+    """Return decimals of so many places in a declared type of as many or more, or by their value as amounts are read
+    (`bigint`); None: some are unusual, or rounded."""
+    if declared in ("int", "bigint"):
+        exact = decimal_texts(raw, scale, f"decimal({_DIGITS},{scale})")
+        return None if exact is None else plain_texts(exact)
     places = decimal_scale(declared)
     if places is None or not 0 <= scale <= places:
         return None

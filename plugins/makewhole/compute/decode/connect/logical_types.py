@@ -7,7 +7,7 @@ only itself. Source: https://debezium.io/documentation/reference/3.2/connectors/
 
 import base64
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Context, Decimal
 from functools import partial
 from typing import Any
@@ -51,6 +51,29 @@ def is_plain_struct(schema: Any) -> bool:
     """Return whether a schema is a struct of fields that are converted one by one."""
     fields = schema.get("fields") if isinstance(schema, dict) and schema.get("type") == "struct" else None
     return isinstance(fields, list) and all(isinstance(field, dict) for field in fields) and _by_name(schema) is None
+
+
+def element_schema(schema: Any, path: Sequence[str]) -> Any:
+    """Return the schema of values in which an element stands in place of its array at a path.
+
+    Raises:
+        ValueError: what is there, or on the way, is converted as a whole.
+    """
+    if path and is_plain_struct(schema):
+        name, *rest = path
+        return {**schema, "fields": [_field_of_element(field, name, rest) for field in schema["fields"]]}
+    if not path and isinstance(schema, dict) and schema.get("type") == "array" and _by_name(schema) is None:
+        return schema.get("items")
+    if conversion(schema) is not None:
+        raise ValueError("not converted element by element")
+    return None
+
+
+def _field_of_element(field: Mapping[str, Any], name: str, path: Sequence[str]) -> Any:
+    if field.get("field") != name:
+        return field
+    inner = element_schema(field, path)
+    return {**(inner if isinstance(inner, dict) else {}), "field": name}
 
 
 def moment_digits_of(schema: Mapping[str, Any]) -> int | None:

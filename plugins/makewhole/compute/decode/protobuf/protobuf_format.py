@@ -1,6 +1,6 @@
 """Decode record values that are Protobuf: many at once by their type, or one by one, which is the reference."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -30,11 +30,12 @@ from makewhole.compute.decode.schema_texts import (
     named_body,
     rows_without_header,
 )
+from makewhole.compute.decode.shapes.found_elements import ElementGroup, FoundElements, decode_elements, is_below
 from makewhole.compute.decode.value_format import DecodedParts, Headers, WantedLeaf, with_decimals
 from makewhole.compute.keys import KeyProblem
 from makewhole.compute.versions import VERSION as VERSION_NUMBER
 from makewhole.native import protobuf_scan
-from makewhole.native.arrays import Int64s
+from makewhole.native.arrays import Bools, Int64s
 
 _MOST_SCHEMAS_KEPT = 256
 _MOST_INDEXES = 4
@@ -84,12 +85,23 @@ class ProtobufFormat:
         parts = []
         for bodies in bodies_by_schema(values, rows_without_header(batch, self._schemas), self._schemas):
             for index, of_type in self._by_index(values, bodies):
-                tables = self._tables(of_type.schema, index, wanted)
+                tables = self._tables(of_type.schema, index, (leaf.path for leaf in wanted.values()))
                 if tables is not None:
                     parts.append(_decoded(tables, values, of_type, wanted))
         done = [rows for rows, _ in parts]
         left = np.setdiff1d(np.arange(batch.num_rows), np.concatenate(done) if done else [], assume_unique=True)
         return [(rows, frame) for rows, frame in parts if len(rows)], left
+
+    def find_elements(self, batch: Any, divided_at: Path, places: Collection[Path]) -> FoundElements:
+        """Find the elements of the values of each type in one pass. See `DividingFormat.find_elements`."""
+        values = ValueColumn.of(batch.column("value"))
+        groups = []
+        for bodies in bodies_by_schema(values, rows_without_header(batch, self._schemas), self._schemas):
+            for index, of_type in self._by_index(values, bodies):
+                tables = self._tables(of_type.schema, index, places, divided_at)
+                if tables is not None:
+                    groups.append(_found(tables, values, of_type, divided_at))
+        return FoundElements(records=batch.num_rows, groups=groups)
 
     def _by_index(
         self, values: ValueColumn, bodies: BodiesOfSchema
@@ -125,12 +137,14 @@ class ProtobufFormat:
         except DescriptorProblem as problem:
             raise KeyProblem(f"schema {name} does not describe the value: {problem}") from None
 
-    def _tables(self, name: str, index: tuple[int, ...], wanted: Mapping[str, WantedLeaf]) -> ProtobufTables | None:
+    def _tables(
+        self, name: str, index: tuple[int, ...], places: Iterable[Path], divided_at: Path | None = None
+    ) -> ProtobufTables | None:
         try:
             kind = self._type(name, index)
         except KeyProblem:
             return None
-        return _tables_of(kind, tuple(dict.fromkeys(leaf.path for leaf in wanted.values())))
+        return _tables_of(kind, tuple(dict.fromkeys(places)), divided_at)
 
 
 def _message_index(body: bytes) -> tuple[tuple[int, ...], int]:
@@ -168,11 +182,11 @@ def _zigzag(body: bytes, at: int) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=_MOST_SCHEMAS_KEPT)
-def _tables_of(kind: Any, paths: tuple[Path, ...]) -> ProtobufTables | None:
+def _tables_of(kind: Any, paths: tuple[Path, ...], divided_at: Path | None) -> ProtobufTables | None:
     if is_envelope([field.name for field in kind.fields], (path[0] for path in paths)):
         return None
     try:
-        return compile_type(kind, paths)
+        return compile_type(kind, paths, divided_at)
     except NoTables:
         return None
 
@@ -198,22 +212,53 @@ def _decoded(
     return with_keys(bodies.rows[rows], pl.DataFrame(columns))
 
 
+def _found(tables: ProtobufTables, values: ValueColumn, bodies: BodiesOfSchema, divided_at: Path) -> ElementGroup:
+    """Return the elements of messages that could be read."""
+    spans = protobuf_scan.Messages(values.content.bytes, bodies.starts, bodies.lengths)
+    rows, counts, scanned = protobuf_scan.scan_elements(spans, tables.types, tables.columns)
+    elements, records = np.arange(counts.sum()), np.arange(len(rows))
+
+    def rows_of(path: Path) -> Int64s:
+        return elements if is_below(path, divided_at) else records
+
+    def column(name: str, leaf: WantedLeaf) -> pl.Series | None:
+        own = tables.leaves[leaf.path]
+        if own is None:
+            return None
+        return rendered(_raw_column(values, scanned, own, rows_of(leaf.path)), name, leaf.declared)
+
+    def decode(wanted: Mapping[str, WantedLeaf]) -> DecodedParts:
+        return decode_elements(column, wanted, divided_at, counts)
+
+    is_usual = np.ones(len(rows), dtype=np.bool_)
+    for path, leaf in tables.leaves.items():
+        unusual = np.flatnonzero(~_are_usual_moments(scanned, leaf)[: len(rows_of(path))])
+        is_usual[np.repeat(records, counts)[unusual] if is_below(path, divided_at) else unusual] = False
+    if not is_usual.all():
+        return _found(tables, values, bodies.of(rows[is_usual]), divided_at)
+    return ElementGroup(rows=bodies.rows[rows], counts=counts, decode=decode)
+
+
 def _are_usual(scanned: protobuf_scan.ScannedMessages, leaves: list[ProtobufLeaf]) -> Any:
     """Return which messages were read, and have no moment that microseconds do not hold."""
-    usual = scanned.matches
-    for leaf in leaves:
-        if leaf.nanoseconds is not None:
-            seconds, nanoseconds = scanned.numbers[leaf.column], scanned.numbers[leaf.nanoseconds]
-            is_near = (seconds >= -_MOST_SECONDS[0]) & (seconds < _MOST_SECONDS[1])
-            is_whole = (nanoseconds >= 0) & (nanoseconds < _NANOSECONDS) & (nanoseconds % 1_000 == 0)
-            usual = usual & is_near & is_whole
-    return usual
+    return np.logical_and.reduce([scanned.matches, *(_are_usual_moments(scanned, leaf) for leaf in leaves)])
+
+
+def _are_usual_moments(scanned: protobuf_scan.ScannedMessages, leaf: ProtobufLeaf | None) -> Bools:
+    """Return of which rows a leaf is no moment that microseconds do not hold."""
+    if leaf is None or leaf.nanoseconds is None:
+        return np.ones(scanned.numbers.shape[1], dtype=np.bool_)
+    seconds, nanoseconds = scanned.numbers[leaf.column], scanned.numbers[leaf.nanoseconds]
+    is_near = (seconds >= -_MOST_SECONDS[0]) & (seconds < _MOST_SECONDS[1])
+    is_whole = (nanoseconds >= 0) & (nanoseconds < _NANOSECONDS) & (nanoseconds % 1_000 == 0)
+    are_usual: Bools = is_near & is_whole
+    return are_usual
 
 
 def _raw_column(
     values: ValueColumn, scanned: protobuf_scan.ScannedMessages, leaf: ProtobufLeaf, rows: Int64s
 ) -> RawColumn:
-    are_all = len(rows) == len(scanned.matches)
+    are_all = len(rows) == scanned.numbers.shape[1]
     numbers, starts, lengths = (
         part[leaf.column] if are_all else part[leaf.column][rows]
         for part in (scanned.numbers, scanned.starts, scanned.lengths)

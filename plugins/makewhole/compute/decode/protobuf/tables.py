@@ -66,15 +66,19 @@ class ProtobufTables:
     leaves: Mapping[Path, ProtobufLeaf | None]
 
 
-def compile_type(descriptor: Any, wanted: Iterable[Path]) -> ProtobufTables:
-    """Compile the type of a message.
+def compile_type(descriptor: Any, wanted: Iterable[Path], divided_at: Path | None = None) -> ProtobufTables:
+    """Compile the type of a message. `divided_at`: the repeated field whose values have rows of their own, and stand in
+    its place.
 
     Raises:
-        NoTables: it has fields of a kind that is not scanned, or something wanted is no simple value.
+        NoTables: it has fields of a kind that is not scanned, something wanted is no simple value, or no values that
+            could have rows are there.
     """
-    made = _TypeTables(frozenset(wanted))
+    made = _TypeTables(frozenset(wanted), divided_at)
     made.instance(descriptor, ())
     made.finish()
+    if divided_at is not None and not made.is_divided:
+        raise NoTables
     return made.tables()
 
 
@@ -93,6 +97,8 @@ class _TypeTables:
     """The tables, as they are made."""
 
     wanted: frozenset[Path]
+    divided_at: Path | None = None
+    is_divided: bool = False
     instances: list[_Instance] = field(default_factory=list)
     generic: dict[str, int] = field(default_factory=dict)
     leaves: dict[Path, ProtobufLeaf] = field(default_factory=dict)
@@ -124,32 +130,47 @@ class _TypeTables:
             done += 1
 
     def _field(self, made: _Instance, one: Any) -> list[int]:
-        """Return the row of a field: what it is, wire type, packable, inner type, column, bit."""
+        """Return the row of a field: what it is, wire type, packable, inner type, column, bit, whether its values are
+        elements."""
         if one.type == _GROUP or one.is_required:
             raise NoTables
         path = None if made.path is None else (*made.path, one.name)
-        leads = path is not None and any(wanted[: len(path)] == path for wanted in self.wanted)
-        if leads and one.is_repeated:
+        leads = path is not None and self._leads(path)
+        are_elements = leads and path == self.divided_at
+        if leads and one.is_repeated is not are_elements:
             raise NoTables
-        bit = self._bit(made, one) if leads or self._shares_bit(made, one) else -1
+        bit = self._bit(made, one) if (leads and not are_elements) or self._shares_bit(made, one) else -1
+        if are_elements:
+            self._divide(one)
         if one.type == _MESSAGE:
             inner = self._message(one, path if leads else None)
-            return [scan.MESSAGE, scan.SIZED, 0, inner, -1, bit]
+            return [scan.MESSAGE, scan.SIZED, 0, inner, -1, bit, int(are_elements)]
         simple = _SIMPLE[one.type]
         column = -1
         if leads and path in self.wanted:
             column = self._leaf(path, one, simple)
-            if not one.has_presence:
+            if not one.has_presence and not are_elements:
                 made.implied.append(column)
         is_packable = one.is_repeated and simple.wire != scan.SIZED
-        return [simple.what, simple.wire, int(is_packable), 0, column, bit]
+        return [simple.what, simple.wire, int(is_packable), 0, column, bit, int(are_elements)]
+
+    def _leads(self, path: Path) -> bool:
+        """Return whether something wanted is at a path or below it, or the elements are."""
+        divided = () if self.divided_at is None else (self.divided_at,)
+        return any(place[: len(path)] == path for place in (*self.wanted, *divided))
+
+    def _divide(self, one: Any) -> None:
+        """Note that the elements are there. Packed numbers are no values one by one, and a map is an object."""
+        if is_map(one) or (one.type != _MESSAGE and _SIMPLE[one.type].wire != scan.SIZED):
+            raise NoTables
+        self.is_divided = True
 
     def _shares_bit(self, made: _Instance, one: Any) -> bool:
         """Return whether a member of the same oneof is wanted, which this one would take the place of."""
         if made.path is None or one.containing_oneof is None:
             return False
         paths = [(*made.path, member.name) for member in one.containing_oneof.fields]
-        return any(wanted[: len(path)] == path for path in paths for wanted in self.wanted)
+        return any(map(self._leads, paths))
 
     def _bit(self, made: _Instance, one: Any) -> int:
         group = one.name if one.containing_oneof is None else f"oneof {one.containing_oneof.name}"
@@ -157,6 +178,10 @@ class _TypeTables:
         if bit >= scan.MOST_ONCE:
             raise NoTables
         return bit
+
+    def _bits_of_element(self) -> int:
+        own = self.divided_at
+        return sum(1 << bit for (path, _), bit in self.bits.items() if own is not None and path[: len(own)] == own)
 
     def _message(self, one: Any, path: Path | None) -> int:
         """Return the number of the type of a field; a Timestamp or a wrapper that is wanted is one value."""
@@ -195,7 +220,7 @@ class _TypeTables:
         for name, column in columns.items():
             one = kind.fields_by_name[name]
             simple = _SIMPLE[one.type]
-            own[one.number] = [simple.what, simple.wire, 0, 0, column, -1]
+            own[one.number] = [simple.what, simple.wire, 0, 0, column, -1, 0]
         made.fields = own
         made.descriptor = _NO_FIELDS
         return number
@@ -215,12 +240,12 @@ class _TypeTables:
         """Return the tables as the scan takes them."""
         most = [max(made.fields, default=0) for made in self.instances]
         first = np.cumsum([0, *most[:-1]])
-        rows = np.zeros((sum(most) or 1, 6), dtype=np.int64)
-        rows[:, 4:] = -1
+        rows = np.zeros((sum(most) or 1, 7), dtype=np.int64)
+        rows[:, 4:6] = -1
         for start, made in zip(first.tolist(), self.instances, strict=True):
             for number, row in made.fields.items():
                 rows[start + number - 1] = row
-        kinds, wires, packable, inner, columns, once = rows.T.copy()
+        kinds, wires, packable, inner, columns, once, are_elements = rows.T.copy()
         implied = [column for made in self.instances for column in made.implied]
         types = scan.Types(
             first=first.astype(np.int64),
@@ -233,6 +258,8 @@ class _TypeTables:
             once=once,
             implied=np.array(implied or [0], dtype=np.int64),
             implied_from=np.cumsum([0, *(len(made.implied) for made in self.instances)]).astype(np.int64),
+            are_elements=are_elements.astype(np.bool_),
+            of_element=np.array([self._bits_of_element()], dtype=np.int64),
         )
         return ProtobufTables(
             types=types, columns=self.columns, leaves={path: self.leaves.get(path) for path in self.wanted}

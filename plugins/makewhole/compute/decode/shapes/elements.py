@@ -5,7 +5,7 @@ An element is decoded as a record is whose array is this one element. What has n
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from makewhole.compute.keys import KeyProblem
 from makewhole.compute.structures import json_value
 from makewhole.config.template import exact_json
 from makewhole.model.places.record_paths import written_path
+from makewhole.native.arrays import Int64s
 from makewhole.native.json_elements import LEFT
 
 _UNDIVIDED = b"!"
@@ -38,6 +39,13 @@ class ElementFormat(JsonFormat):
         return JSON.document(value, headers)
 
 
+class DividedBatch(NamedTuple):
+    """How many elements each record has, and a batch with a row for each."""
+
+    counts: Int64s
+    batch: pa.RecordBatch
+
+
 @dataclass(frozen=True, kw_only=True)
 class Elements:
     """The array that records are divided by, and the format of the records. `takes_latest`: the latest version of a key
@@ -52,7 +60,7 @@ class Elements:
         """The reason why elements of one key cannot be read."""
         return f"value has elements of one key at {_place(self.path)} that differ"
 
-    def divided(self, batch: pa.RecordBatch, wanted: Collection[str]) -> pa.RecordBatch:
+    def divided(self, batch: pa.RecordBatch, wanted: Collection[str]) -> DividedBatch:
         """Return a batch with a row for each element of its records, in order. `wanted`: the fields at the top of a
         value that are read."""
         values, headers = batch.column("value"), batch.column("headers")
@@ -62,10 +70,9 @@ class Elements:
         if left:
             parts = [self.values_of(values[row].as_py(), headers[row].as_py(), wanted) for row in left]
             divided = divided.with_left(left, parts)
-        at = batch.schema.get_field_index("value")
-        others = batch.set_column(at, "value", pa.nulls(len(values), pa.binary()))
         rows = np.repeat(np.arange(len(values)), divided.counts)
-        return others.take(pa.array(rows, pa.int64())).set_column(at, "value", divided.elements)
+        at = batch.schema.get_field_index("value")
+        return DividedBatch(divided.counts, repeated(batch, rows).set_column(at, "value", divided.elements))
 
     def values_of(
         self, value: bytes | None, headers: Headers, wanted: Collection[str] | None = None
@@ -100,6 +107,13 @@ class Elements:
         if not isinstance(inner, list | None):
             raise KeyProblem(f"value has no array at {_place(self.path)}")
         return inner or []
+
+
+def repeated(batch: pa.RecordBatch, rows: Int64s) -> pa.RecordBatch:
+    """Return rows of a batch without their values."""
+    at = batch.schema.get_field_index("value")
+    without = batch.set_column(at, "value", pa.nulls(batch.num_rows, pa.binary()))
+    return without.take(pa.array(rows, pa.int64()))
 
 
 def _place(path: Path) -> str:

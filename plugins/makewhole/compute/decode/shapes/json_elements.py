@@ -44,18 +44,25 @@ class DividedRecords:
         return DividedRecords(counts=counts, elements=pa.concat_arrays([self.elements, others]).take(pa.array(at)))
 
 
-def divide_json(values: ArrowArray, path: Path, wanted: Collection[str]) -> DividedRecords:
+def divide_json(
+    values: ArrowArray,
+    path: Path,
+    wanted: Collection[str],
+    envelopes: Collection[frozenset[str]] = ENVELOPES,
+    above: int = 0,
+) -> DividedRecords:
     """Divide the records of a binary column that are usual.
 
     The value of an element is JSON with it in place of the array at the path, and with the `wanted` fields of its
-    record's top.
+    record's top. `envelopes`: names that a record which lacks a wanted field has not all of. `above`: how deep the
+    values stand in others.
     """
     if path[0] not in wanted or len(wanted) > _MOST_NAMES:
         return nothing_divided(values, path, wanted)
     column, is_text = ValueColumn.of(values), are_utf8(values.cast(pa.binary()))
     lengths = np.where(is_text, column.blobs.lengths, np.int32(-1))
     spans = JsonValues(column.content.bytes, read_only(column.blobs.starts), read_only(lengths))
-    places = find_elements(spans, _division(path, wanted), DEEPEST)
+    places = find_elements(spans, _division(path, wanted, envelopes), DEEPEST - above)
     if size_of_texts(places) > _MOST_BYTES:
         return nothing_divided(values, path, wanted)
     texts, edges = write_texts(spans.content, places)
@@ -68,8 +75,8 @@ def nothing_divided(values: ArrowArray, _path: Path, _wanted: Collection[str]) -
     return DividedRecords(counts=np.full(len(values), LEFT, dtype=np.int64), elements=pa.array([], pa.binary()))
 
 
-def _division(path: Path, wanted: Collection[str]) -> Division:
-    asked = [names for names in ENVELOPES if not names.issuperset(wanted)]
+def _division(path: Path, wanted: Collection[str], envelopes: Collection[frozenset[str]]) -> Division:
+    asked = [names for names in envelopes if not names.issuperset(wanted)]
     watched = sorted(frozenset().union(*asked))
     sets = [sum(1 << watched.index(name) for name in names) for names in asked]
     return Division(*_joined(path), *_joined(wanted), *_joined(watched), np.array(sets, dtype=np.int64))

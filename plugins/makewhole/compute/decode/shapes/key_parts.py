@@ -42,7 +42,7 @@ def decode_key_parts(
 
 def _column(count: int, found: Sequence[tuple[Int64s, pl.DataFrame]], kind: KeyType) -> pl.Series:
     """Return the canonical texts of a part of so many records; null where it is unusual."""
-    if not found:
+    if not any(len(rows) for rows, _ in found):
         return pl.repeat(None, count, dtype=pl.String, eager=True)
     rows = np.concatenate([rows for rows, _ in found])
     texts, _ = canonical_keys(pl.concat([frame["key"] for _, frame in found]), kind)

@@ -4,6 +4,7 @@ What reads and writes the fields knows of no unit: the compared columns, the fil
 """
 
 from collections.abc import Mapping
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,12 @@ class UnitFormat:
 
     def __repr__(self) -> str:
         return f"{self._form!r} with units"
+
+    def around(self, form: ValueFormat) -> "UnitFormat":
+        """Return the same units around another format."""
+        other = copy(self)
+        other._form, other.has_deletions, other.needs_key = form, form.has_deletions, form.needs_key
+        return other
 
     def document(self, value: bytes | None, headers: Headers) -> Mapping[str, Any]:
         """Decode one value, its counts as moments and days. Raises as `ValueFormat.document`."""

@@ -45,6 +45,18 @@ def test_decimals_together_are_those_of_one_by_one(raw: list[str | None], scale:
         assert texts.to_list() == one_by_one(raw, scale, declared)
 
 
+@settings(max_examples=examples(300), deadline=None)
+@given(
+    st.lists(st.one_of(st.none(), st.builds(encoded, UNSCALED, st.integers(0, 3))), min_size=1, max_size=8),
+    st.integers(0, 9),
+)
+def test_amounts_together_are_those_of_one_by_one(raw: list[str | None], scale: int) -> None:
+    texts = decimal_texts(pl.Series(raw, dtype=pl.String), scale, "bigint")
+
+    assert texts is not None
+    assert texts.to_list() == one_by_one(raw, scale, "bigint")
+
+
 @pytest.mark.parametrize("unusual", ["", "AQ", "A===", "AR==", "x", "AQ==\n", "____", "AAAAAAAAAAA=", "ü"])
 def test_what_is_unusual_is_left(unusual: str) -> None:
     assert decimal_texts(pl.Series(["AQ==", unusual]), 2, "decimal(8,2)") is None
