@@ -17,6 +17,12 @@ from makewhole.model.verdict import Verdict
 from makewhole.postgres.connect import connect
 from makewhole.sql import PgConnection, load_queries, named_rows, single_value
 
+WITH_OTHER_NAMES = (
+    "begin again with a pipeline file of another name, with another `topic` and another `schema`: what the windows of "
+    "this one were judged on is not there any more"
+)
+"""The remedy where scratch objects were taken away."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ScratchRow:
@@ -30,29 +36,29 @@ class ScratchRow:
 
 @dataclass(frozen=True, kw_only=True)
 class ScratchTables:
-    """The tables of a self-check in a schema. `mark` says whose they are: it stands as the comment of the schema."""
+    """The tables of a self-check in a schema of their own."""
 
     connection: PostgresConnection
     schema: str
-    mark: str
 
-    def make(self, *, is_known: bool) -> None:
-        """Make schema and tables where they are not there. `is_known`: they were there before.
+    def make(self, mark: str, *, is_known: bool) -> None:
+        """Make schema and tables where they are not there. `mark` says whose they are, as the comment of the schema;
+        `is_known`: they were there before.
 
         Raises:
             RefusedError: the schema has something else in it, or is gone though it was there before.
         """
         with self._session() as session:
             marks = self._run(session, "schema_mark", name=self.schema)
-            if marks and marks[0].mark == self.mark:
+            if marks and marks[0].mark == mark:
                 return
             if is_known:
-                self._refuse("is gone, or another one has its name, since the self-check made it")
+                self._refuse("is gone, or another one has its name, since the self-check made it", WITH_OTHER_NAMES)
             if marks and (marks[0].relations or marks[0].mark or not marks[0].is_owned):
-                self._refuse("is there already and is not of this self-check")
+                self._refuse("is there already and is not of this self-check", "name another `schema`")
             if not marks:
                 self._run(session, "create_schema")
-            self._run(session, "create_tables", mark=self.mark)
+            self._run(session, "create_tables", mark=mark)
 
     def known_topic(self, name: str) -> tuple[bool, str | None]:
         """Return whether a topic was begun to be made for this self-check, and its id when it was made."""
@@ -113,8 +119,5 @@ class ScratchTables:
             cursor.execute(text, values)
             return named_rows(cursor)
 
-    def _refuse(self, what: str) -> None:
-        raise RefusedError(
-            f"schema {self.schema} of connection {self.connection.id} {what}; nothing was written. Name another "
-            "`schema` and another `topic` in a file of another pipeline name: what its windows were judged on is gone"
-        )
+    def _refuse(self, what: str, remedy: str) -> None:
+        raise RefusedError(f"schema {self.schema} of connection {self.connection.id} {what}; {remedy}")

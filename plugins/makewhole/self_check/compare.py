@@ -40,9 +40,9 @@ def compare(pipeline: Pipeline, connections: Mapping[str, Connection]) -> list[P
     """
     with connect() as journal:
         waiting = [known for known in self_check_rounds.newest(journal, pipeline.name, LOOKED_AT) if _is_waiting(known)]
-    compared = []
+    systems, compared = systems_of(pipeline, connections), []
     for planted in reversed(waiting):
-        result = _result_of(pipeline, systems_of(pipeline, connections, planted.owner), planted)
+        result = _result_of(pipeline, systems, planted)
         if result is None:
             continue
         with connect() as journal:

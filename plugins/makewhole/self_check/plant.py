@@ -22,7 +22,7 @@ from makewhole.model.pipeline import Pipeline
 from makewhole.model.self_check.planted import SentRow, draw, keys_of, rows_of
 from makewhole.model.self_check.settings import TOPIC_HOP
 from makewhole.model.verdict import Verdict
-from makewhole.postgres.scratch_tables import ScratchRow
+from makewhole.postgres.scratch_tables import WITH_OTHER_NAMES, ScratchRow
 from makewhole.self_check.load import load
 from makewhole.self_check.systems import ScratchSystems, systems_of
 
@@ -50,8 +50,9 @@ def plant(pipeline: Pipeline, connections: Mapping[str, Connection], run: str) -
         waiting = next((planted for planted in known if planted.compared_at is None and planted.number is None), None)
         current = mine or waiting
         owner = known[0].owner if known else uuid4().hex
-        systems = systems_of(pipeline, connections, owner)
-        systems.tables.make(is_known=bool(known))
+        systems = systems_of(pipeline, connections)
+        mark = f"the scratch tables of makewhole's self-check {pipeline.name}, {owner}"
+        systems.tables.make(mark, is_known=bool(known))
         _require_own_topic(systems)
         if current is None:
             current = _begin(pipeline, systems, run, owner, known[0].round + 1 if known else 1)
@@ -79,20 +80,17 @@ def _require_own_topic(systems: ScratchSystems) -> None:
     found = scratch_topic.topic_id(systems.kafka, systems.topic)
     if known is not None:
         if found != known:
-            _refuse(systems, "is gone" if found is None else "was made again by others")
+            _refuse(systems, "is gone" if found is None else "was made again by others", WITH_OTHER_NAMES)
         return
     if found is not None and not (is_begun and scratch_topic.is_empty(systems.kafka, systems.topic)):
-        _refuse(systems, "is there already and is not of this self-check")
+        _refuse(systems, "is there already and is not of this self-check", "name another `topic`")
     systems.tables.note_topic(systems.topic, None)
     made = found or scratch_topic.make_topic(systems.kafka, systems.topic, systems.settings.keep)
     systems.tables.note_topic(systems.topic, made)
 
 
-def _refuse(systems: ScratchSystems, what: str) -> None:
-    raise RefusedError(
-        f"topic {systems.topic} of connection {systems.kafka.id} {what}; nothing was planted. Name another `topic` and "
-        "another `schema` in a file of another pipeline name: what the windows of this one were judged on is gone"
-    )
+def _refuse(systems: ScratchSystems, what: str, remedy: str) -> None:
+    raise RefusedError(f"topic {systems.topic} of connection {systems.kafka.id} {what}; {remedy}")
 
 
 def _begin(pipeline: Pipeline, systems: ScratchSystems, run: str, owner: str, number: int) -> PlantedRound:

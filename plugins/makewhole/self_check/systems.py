@@ -35,8 +35,8 @@ def settings_of(pipeline: Pipeline) -> SelfCheck:
     return pipeline.self_check
 
 
-def systems_of(pipeline: Pipeline, connections: Mapping[str, Connection], owner: str) -> ScratchSystems:
-    """Return the systems of a self-check whose schema is marked by `owner`.
+def systems_of(pipeline: Pipeline, connections: Mapping[str, Connection]) -> ScratchSystems:
+    """Return the systems of a self-check.
 
     Raises:
         ConfigurationError: a connection is of another kind.
@@ -51,6 +51,5 @@ def systems_of(pipeline: Pipeline, connections: Mapping[str, Connection], owner:
             remedy="Name one of the type postgres",
         )
         raise ConfigurationError([problem])
-    mark = f"the scratch tables of makewhole's self-check {pipeline.name}, {owner}"
-    tables = ScratchTables(connection=postgres, schema=settings.schema, mark=mark)
+    tables = ScratchTables(connection=postgres, schema=settings.schema)
     return ScratchSystems(settings=settings, kafka=kafka_of(connections[settings.kafka]), tables=tables)

@@ -58,9 +58,10 @@ class CheckedWorld(World):
         """The pipeline as its file has it now."""
         return load_pipeline(self.file)
 
-    def systems(self, owner: str) -> ScratchSystems:
+    @property
+    def systems(self) -> ScratchSystems:
         """The scratch topic and tables."""
-        return systems_of(self.pipeline, connections_of(self.pipeline), owner)
+        return systems_of(self.pipeline, connections_of(self.pipeline))
 
     def plant(self, run: str) -> PlantedRound:
         """Plant the faults of a run."""
@@ -88,8 +89,7 @@ class CheckedWorld(World):
         if plan_window(context).plan is not None:
             compensate_window(context, lambda _: None)
         if loads:
-            owner = str(self.journal_sql("select owner from makewhole.self_check_round limit 1")[0][0])
-            load(self.systems(owner))
+            load(self.systems)
         verify_window(context, lambda *_: None, patience_seconds=0)
 
     def certify(self, context: WindowContext) -> ClosedWindow:

@@ -26,9 +26,9 @@ class RoundResult:
 
 @dataclass(frozen=True, kw_only=True)
 class PlantedRound:
-    """A round of a self-check. `name` begins the keys of its `records`; `begins` are the offsets from which on these lie, by
-    partition; `owner` marks the scratch schema. `planted_at` None: planting was begun and not ended. `number`: the
-    window that covers it; None: there is none yet. `result` None: not compared yet."""
+    """A round of a self-check. `name` begins the keys of its `records`; `begins` are the offsets from which on these
+    lie, by partition; `owner` marks the scratch schema. `planted_at` None: planting was begun and not ended. `number`:
+    the window that covers it; None: there is none yet. `result` None: not compared yet."""
 
     round: int
     run: str
@@ -57,6 +57,11 @@ class ComparedRound:
     round: int
     compared_at: datetime
     result: RoundResult
+
+    @property
+    def is_green(self) -> bool:
+        """Whether all that was planted was found, nothing else was, and all of it was repaired with proof."""
+        return self.result.score.is_green
 
 
 def lock(journal: PgConnection, pipeline: str) -> None:
