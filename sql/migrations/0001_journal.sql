@@ -432,13 +432,12 @@ create table makewhole.step_failure (
 );
 
 -- A round of a self-check: written before its faults are planted, completed when they are, and when a window's findings
--- were compared with them. `owner` marks the scratch schema, `name` begins the keys, `begins` are the offsets from which
--- on the records of the round lie; `planted` are hop, verdict and key of each fault.
+-- were compared with them. `name` begins the keys, `begins` are the offsets from which on the records of the round lie;
+-- `planted` are hop, verdict and key of each fault.
 create table makewhole.self_check_round (
     pipeline text not null,
     round integer not null check (round > 0),
     run text not null,
-    owner text not null,
     name text not null,
     records integer not null,
     begins jsonb not null,

@@ -4,10 +4,14 @@
 -- Wait until no other process plants for a pipeline; held until the transaction ends.
 select pg_advisory_xact_lock(hashtext('makewhole self-check'), hashtext(%(pipeline)s));
 
+-- journal_mark --
+-- Read when the journal was made, which distinguishes it from others.
+select to_char(min(applied_at) at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US') as made_at from makewhole.migration;
+
 -- begin --
 -- Write a round before anything is planted.
-insert into makewhole.self_check_round (pipeline, round, run, owner, name, records, begins, planted)
-values (%(pipeline)s, %(round)s, %(run)s, %(owner)s, %(name)s, %(records)s, %(begins)s, %(planted)s);
+insert into makewhole.self_check_round (pipeline, round, run, name, records, begins, planted)
+values (%(pipeline)s, %(round)s, %(run)s, %(name)s, %(records)s, %(begins)s, %(planted)s);
 
 -- note_planted --
 -- Write when all faults of a round were planted.
@@ -16,7 +20,7 @@ where pipeline = %(pipeline)s and round = %(round)s and planted_at is null;
 
 -- rounds --
 -- Read the newest rounds of a pipeline, the newest first. `number` is the window that covers what was planted.
-select round, run, owner, name, records, begins, planted, begun_at, planted_at, compared_at, result,
+select round, run, name, records, begins, planted, begun_at, planted_at, compared_at, result,
     (
         select min(number) from makewhole.window
         where pipeline = self_check_round.pipeline and end_time >= self_check_round.planted_at

@@ -8,7 +8,6 @@ import json
 import logging
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from uuid import uuid4
 
 from makewhole.journal.database import connect
 from makewhole.journal.results import self_check_rounds
@@ -49,13 +48,13 @@ def plant(pipeline: Pipeline, connections: Mapping[str, Connection], run: str) -
             )
         waiting = next((planted for planted in known if planted.compared_at is None and planted.number is None), None)
         current = mine or waiting
-        owner = known[0].owner if known else uuid4().hex
         systems = systems_of(pipeline, connections)
-        mark = f"the scratch tables of makewhole's self-check {pipeline.name}, {owner}"
+        made_at = self_check_rounds.journal_mark(journal)
+        mark = f"the scratch tables of makewhole's self-check {pipeline.name}, of the journal of {made_at}"
         systems.tables.make(mark, is_known=bool(known))
         _require_own_topic(systems)
         if current is None:
-            current = _begin(pipeline, systems, run, owner, known[0].round + 1 if known else 1)
+            current = _begin(pipeline, systems, run, known[0].round + 1 if known else 1)
         elif current.planted_at is None:
             logger.info("round %d was begun by run %s and is gone on with", current.round, current.run)
         if current.planted_at is None:
@@ -93,14 +92,13 @@ def _refuse(systems: ScratchSystems, what: str, remedy: str) -> None:
     raise RefusedError(f"topic {systems.topic} of connection {systems.kafka.id} {what}; {remedy}")
 
 
-def _begin(pipeline: Pipeline, systems: ScratchSystems, run: str, owner: str, number: int) -> PlantedRound:
+def _begin(pipeline: Pipeline, systems: ScratchSystems, run: str, number: int) -> PlantedRound:
     """Draw a round by the seed of its day and write it."""
     now, settings = datetime.now(UTC), systems.settings
     name = f"{now:%Y%m%d}-{number}"
     begun = PlantedRound(
         round=number,
         run=run,
-        owner=owner,
         name=name,
         records=settings.records,
         begins={str(part): end for part, end in stable_offsets(systems.kafka, systems.topic).items()},

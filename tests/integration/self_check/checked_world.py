@@ -37,7 +37,7 @@ class CheckedWorld(World):
     carrier: Carrier
     folder: Path
     topic: str = field(default_factory=lambda: f"scratch-{uuid.uuid4().hex[:12]}")
-    records: int = 100
+    size: int = 100
 
     def describe(self, **settings: str) -> None:
         """Write the pipeline file."""
@@ -45,7 +45,7 @@ class CheckedWorld(World):
         topic = "" if "topic" in settings else f", topic: {self.topic}"
         self.file.write_text(
             f"version: 2\npipeline: {NAME}\nsettle: 0s\n"
-            f"self_check: {{kafka: log, postgres: db{topic}, records: {self.records}{more}}}\n"
+            f"self_check: {{kafka: log, postgres: db{topic}, records: {self.size}{more}}}\n"
         )
 
     @property

@@ -10,7 +10,7 @@ import msgspec
 
 from makewhole.model.self_check.planted import Discrepancy
 from makewhole.model.self_check.score import Score
-from makewhole.sql import PgConnection, record, records, statements_of
+from makewhole.sql import PgConnection, record, records, single_value, statements_of
 
 _run = statements_of("self_check")
 
@@ -27,12 +27,11 @@ class RoundResult:
 @dataclass(frozen=True, kw_only=True)
 class PlantedRound:
     """A round of a self-check. `name` begins the keys of its `records`; `begins` are the offsets from which on these
-    lie, by partition; `owner` marks the scratch schema. `planted_at` None: planting was begun and not ended. `number`:
-    the window that covers it; None: there is none yet. `result` None: not compared yet."""
+    lie, by partition. `planted_at` None: planting was begun and not ended. `number`: the window that covers it; None:
+    there is none yet. `result` None: not compared yet."""
 
     round: int
     run: str
-    owner: str
     name: str
     records: int
     begins: dict[str, int]
@@ -69,6 +68,11 @@ def lock(journal: PgConnection, pipeline: str) -> None:
     _run(journal, "lock", pipeline=pipeline)
 
 
+def journal_mark(journal: PgConnection) -> str:
+    """Return what distinguishes this journal from others."""
+    return str(single_value(_run(journal, "journal_mark")))
+
+
 def begin(journal: PgConnection, pipeline: str, planted_round: PlantedRound) -> None:
     """Write a round before anything of it is planted."""
     _run(
@@ -77,7 +81,6 @@ def begin(journal: PgConnection, pipeline: str, planted_round: PlantedRound) -> 
         pipeline=pipeline,
         round=planted_round.round,
         run=planted_round.run,
-        owner=planted_round.owner,
         name=planted_round.name,
         records=planted_round.records,
         begins=json.dumps(planted_round.begins),
