@@ -431,6 +431,24 @@ create table makewhole.step_failure (
     primary key (pipeline, number, revision, step)
 );
 
+-- A round of a self-check: written before its faults are planted, completed when they are, and when a window's findings
+-- were compared with them. `name` begins the keys, `begins` are the offsets from which on the records of the round lie;
+-- `planted` are hop, verdict and key of each fault.
+create table makewhole.self_check_round (
+    pipeline text not null,
+    round integer not null check (round > 0),
+    run text not null,
+    name text not null,
+    records integer not null,
+    begins jsonb not null,
+    planted jsonb not null,
+    begun_at timestamptz not null default clock_timestamp(),
+    planted_at timestamptz,
+    compared_at timestamptz check (compared_at is null or planted_at is not null),
+    result jsonb check ((result is null) = (compared_at is null)),
+    primary key (pipeline, round)
+);
+
 -- Findings that a person accepts, for good or until a moment: what was asked, by whom, and who said yes.
 -- `sha256` is over all that was asked, `findings` included; `expires_at` is when the question does.
 create table makewhole.acceptance (

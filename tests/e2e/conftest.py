@@ -21,7 +21,7 @@ from tests.e2e.scenarios.failures import Broken, Healed
 from tests.e2e.scenarios.one_application import Joined, Killed
 from tests.e2e.scenarios.own_dags import OWN_DAGS, Consumed, OwnDag
 from tests.e2e.scenarios.pipeline_files import FILES, GROUPS
-from tests.e2e.scenarios.unattended import Backfilled, Observed, Outlasted, Scheduled
+from tests.e2e.scenarios.unattended import Backfilled, Observed, Outlasted, Scheduled, SelfChecked
 from tests.e2e.shop import ScenarioShop
 from tests.e2e.stage import Stage
 from tests.world.metrics import TakenMetrics, metrics_server
@@ -38,6 +38,7 @@ _SCENARIOS: Mapping[str, Callable[[Stage, ScenarioShop], Any]] = {
     "consumed": own_dags.consumed,
     "nightly": own_dags.nightly,
     "scheduled": unattended.scheduled,
+    "self_checked": unattended.self_checked,
     "killed": one_application.killed,
     "joined": one_application.joined,
     "backfilled": unattended.backfilled,
@@ -192,6 +193,7 @@ def _seen(name: str) -> Callable[[dict[str, Future[Any]]], Any]:
 
 scheduled: Callable[..., Scheduled] = _seen("scheduled")
 outlasted: Callable[..., Outlasted] = _seen("outlasted")
+self_checked: Callable[..., SelfChecked] = _seen("self_checked")
 backfilled: Callable[..., Backfilled] = _seen("backfilled")
 answered: Callable[..., Answered] = _seen("answered")
 planned: Callable[..., Planned] = _seen("planned")

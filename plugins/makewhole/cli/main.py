@@ -27,6 +27,7 @@ _COMMANDS = {
     "findings": "findings:findings",
     "explain": "explain:explain",
     "doctor": "doctor.command:doctor",
+    "self-check": "check.self_check:self_check",
     "index": "index:index_app",
     "keep": "keep:keep",
     "erase": "erase:erase",

@@ -18,7 +18,8 @@ _console = console()
 def todo(json: AsJsonLines = False) -> None:
     """List what waits for a person, over all pipelines, the most urgent first, each with the command to run next.
 
-    Questions that end by themselves come first, then certificates that were revoked, pipelines that stand still,
+    Questions that end by themselves come first, then certificates that were revoked, red self-checks, pipelines that
+    stand still,
     repairs that stopped on the way, plans that were refused, gaps, and what is not known; within each the one that ends
     first, then the oldest.
     """

@@ -13,6 +13,8 @@ from makewhole.config.datasets import COMMITTED, OrphanWord
 from makewhole.config.hops.exploded_points import REMOVED, RemovedElements
 from makewhole.config.hops.grouped import GROUP
 from makewhole.config.hops.remedies import VERDICTS
+from makewhole.config.self_check.read_self_check import SELF_CHECK
+from makewhole.config.self_check.self_check_schema import self_check_schema
 from makewhole.config.value_schema import FORMAT_KEYS
 from makewhole.config.values import PRESETS, TYPES
 from makewhole.model.delivery.claims import Delivery
@@ -80,9 +82,11 @@ def pipeline_schema() -> JsonSchema:
                 "time_limits": _object({step.name: _duration("Longest try of it") for step in fields(TimeLimits)}),
                 "notify": _notify(),
                 "access": _access(),
+                SELF_CHECK: self_check_schema(),
             },
-            needed=("version", "pipeline", "points"),
+            needed=("version", "pipeline"),
         ),
+        "anyOf": [{"required": ["points"]}, {"required": [SELF_CHECK]}],
     }
 
 

@@ -34,6 +34,7 @@ from makewhole.config.policy import (
     read_time_limits,
 )
 from makewhole.config.publish import read_publish
+from makewhole.config.self_check.read_self_check import SELF_CHECK, with_self_check
 from makewhole.config.topics_alone import with_topics_alone
 from makewhole.config.tree import Problems, Section, read_tree
 from makewhole.model.errors import ConfigurationError, Problem
@@ -68,6 +69,7 @@ _KEYS = (
     "time_limits",
     "notify",
     "access",
+    SELF_CHECK,
 )
 
 
@@ -250,6 +252,7 @@ def _refused(file: PipelineFile, other: Path) -> PipelineFile:
 def _read_pipeline(top: Section) -> Pipeline:
     """Return the pipeline as far as it can be read; only good when no problem was noted."""
     top.only(*_KEYS)
+    top, self_check = with_self_check(top)
     _require_version(top)
     name = top.need("pipeline", "Name the pipeline, for example 'pipeline: daily_flights'")
     description = top.get("description")
@@ -289,6 +292,7 @@ def _read_pipeline(top: Section) -> Pipeline:
         mask=read_mask(top),
         notify=read_notify(top, schedule),
         access=read_access(top),
+        self_check=self_check,
     )
     note_rows_taken_away(top, pipeline)
     note_fed(pipeline, drafts)

@@ -22,6 +22,7 @@ from makewhole.model.points import (
     has_log,
 )
 from makewhole.model.retention import Keep
+from makewhole.model.self_check.settings import SelfCheck
 from makewhole.model.time_limits import DEFAULT_LIMITS, TimeLimits
 from makewhole.model.value_types import places_with_units
 
@@ -64,7 +65,8 @@ class Pipeline:
     where the file accepts that nothing upstream of a topic says what was sent to it. `history` is how far back the key
     index knows the keys of topics; None: for ever. `publish` are the topic points that are published. `mask` are the
     columns whose values are shown and kept as keyed digests alone. `notify` is what is sent to people, `access` which
-    roles may run it, `keep` how long what is written is kept: none decides anything.
+    roles may run it, `keep` how long what is written is kept, `self_check` what is planted in it where makewhole checks
+    itself by it: none decides anything.
     `filter_types` are those by which a window reads the columns of filters, `as_written` is the file's pipeline where
     this one is as a window reads it, `compare_of_file` its `compare` where that is of one hop
     (`makewhole.model.places.compared_columns`).
@@ -93,6 +95,7 @@ class Pipeline:
     notify: Notify | None = field(default=None, metadata=NEVER_WRITTEN)
     access: DagAccess | None = field(default=None, metadata=NEVER_WRITTEN)
     keep: Keep = field(default_factory=Keep, metadata=NEVER_WRITTEN)
+    self_check: SelfCheck | None = field(default=None, metadata=NEVER_WRITTEN)
     filter_types: Mapping[str, str] = field(default_factory=dict, metadata=NEVER_WRITTEN)
     as_written: "Pipeline | None" = field(default=None, metadata=NEVER_WRITTEN)
     compare_of_file: Mapping[str, str] | None = field(default=None, metadata=NEVER_WRITTEN)

@@ -13,7 +13,7 @@ from makewhole.orchestration.access import access_control
 from makewhole.orchestration.notices.tasks import notify_of_run
 from makewhole.orchestration.operators import PlanApproval, PublishStep, SparkStep
 from makewhole.orchestration.persistence import longest_limits, task_defaults
-from makewhole.orchestration.steps import certifying, opening, publishing, repairing
+from makewhole.orchestration.steps import certifying, opening, publishing, repairing, self_checking
 from makewhole.orchestration.telemetry.lineage import add_lineage
 from makewhole.orchestration.ui.links import add_links
 from makewhole.orchestration.watermark_task import report_watermark
@@ -39,6 +39,11 @@ Compares **{name}** end to end, window by window, repairs what it may and certif
 
 Hops: {hops}
 """
+_SELF_CHECK_DOC = """
+**This is a self-check of makewhole.** `plant_faults` sends known records into a topic of its own and spoils a table of
+its own; `compare_faults` is **red when a planted fault was not found, something else was, or something is still wrong
+after the repair**: then windows of other pipelines may be wrong, too. `makewhole self-check` shows the rounds.
+"""
 
 _ONCALL_DOC = "Choose {what}. *Plan only* changes nothing: it compares, and shows what it would do."
 _CONTINUE_DOC = """\
@@ -57,7 +62,8 @@ def reconcile_dag(pipeline: Pipeline) -> DAG:
             description=pipeline.description,
             settle=pipeline.settle,
             hops=", ".join(pipeline.judged_names),
-        ),
+        )
+        + ("" if pipeline.self_check is None else _SELF_CHECK_DOC),
         schedule=None if pipeline.schedule is None else CronDataIntervalTimetable(pipeline.schedule, timezone="UTC"),
         start_date=START,
         end_date=pipeline.until,
@@ -68,8 +74,31 @@ def reconcile_dag(pipeline: Pipeline) -> DAG:
         access_control=access_control(pipeline),
         tags=["makewhole", pipeline.name],
     ) as dag:
-        wire_window(pipeline)
+        if pipeline.self_check is None:
+            wire_window(pipeline)
+        else:
+            _wire_self_check(dag, pipeline)
     return dag
+
+
+def _wire_self_check(dag: DAG, pipeline: Pipeline) -> None:
+    """Wire the tasks of a self-check: those of any window between the one that plants faults and the one that compares
+    what was found with them, whatever became of the window."""
+    limits = longest_limits([pipeline])
+    plant = task(task_id=task_ids.PLANT_FAULTS, execution_timeout=limits.open_window)(self_checking.plant_faults)
+    planted = plant(pipeline.name)
+    wire_window(pipeline, self_checking.open_window)
+    compared = task(
+        task_id=task_ids.COMPARE_FAULTS,
+        trigger_rule=TriggerRule.ALL_DONE,
+        execution_timeout=limits.certify,
+        on_success_callback=notify_of_run,
+        outlets=[_asset(task_ids.self_check_asset(pipeline.name), "")],
+    )(self_checking.compare_faults)(pipeline.name)
+    planted >> dag.get_task(task_ids.OPEN_WINDOW)
+    dag.get_task(task_ids.CERTIFY) >> compared
+    for wired in (planted, compared):
+        add_links(wired)
 
 
 def wire_window(pipeline: Pipeline, begin: Callable[..., Any] = opening.open_window) -> None:

@@ -21,6 +21,9 @@ PUBLISH = "publish"
 REPORT_REVOKED = "report_revoked"
 REPORT_WATERMARK = "report_watermark"
 
+PLANT_FAULTS, COMPARE_FAULTS = "plant_faults", "compare_faults"
+"""The tasks around the window of a self-check."""
+
 SPARK_STEPS = (SNAPSHOT, RECONCILE, VALIDATE)
 """The tasks that submit Spark, in their order: the application of one goes on with those after it."""
 
@@ -63,6 +66,11 @@ REVOKED_ALIAS = "makewhole_revoked"
 def revoked_asset(pipeline: str) -> tuple[str, str]:
     """Return name and URI of the asset that each revocation of a certificate of a pipeline updates."""
     return f"makewhole_revoked_{pipeline}", f"makewhole://revoked/{pipeline}"
+
+
+def self_check_asset(pipeline: str) -> tuple[str, str]:
+    """Return name and URI of the asset that each green round of a self-check updates."""
+    return f"makewhole_self_check_{pipeline}", f"makewhole://self_check/{pipeline}"
 
 
 PUBLISHED_ALIAS = "makewhole_published"

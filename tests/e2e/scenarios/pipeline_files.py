@@ -41,4 +41,7 @@ FILES = {
     "joined": shop_file("joined"),
     "killed": shop_file("killed"),
     "nightly": shop_file("nightly"),
+    "self_checked": (
+        "{version: 2, pipeline: self_checked, self_check: {kafka: local_kafka, postgres: local_postgres, records: 100}}"
+    ),
 }

@@ -58,11 +58,7 @@ def scheduled(stage: Stage, shop: ScenarioShop) -> Scheduled:
     stage.wait_for_dag(shop.pipeline_dag)
     stage.unpause(shop.pipeline_dag)
 
-    def first() -> Mapping[str, Any] | None:
-        runs = stage.get(f"/dags/{shop.pipeline_dag}/dagRuns")["dag_runs"]
-        return runs[0] if runs else None
-
-    found = until(first, 60, lambda: "a scheduled run")
+    found = _first_run(stage, shop.pipeline_dag)
     run = Run(dag=shop.pipeline_dag, id=found["dag_run_id"])
     stage.ended(run, "success")
     before = shop.contents()
@@ -77,6 +73,54 @@ def scheduled(stage: Stage, shop: ScenarioShop) -> Scheduled:
         exit_code=again.code,
         again=again.document,
         after_again=shop.contents(),
+    )
+
+
+def _first_run(stage: Stage, dag: str) -> Mapping[str, Any]:
+    """Wait for the run that the scheduler begins of a DAG that was unpaused."""
+
+    def first() -> Mapping[str, Any] | None:
+        runs = stage.get(f"/dags/{dag}/dagRuns")["dag_runs"]
+        return runs[0] if runs else None
+
+    return until(first, 60, lambda: "a scheduled run")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelfChecked:
+    """A self-check that the scheduler began, on scratch objects that were not there, and what it published: the note of
+    its run, the result of its last task, the newest event of its asset, what the command prints, and what waits for a
+    person. `page` is the text of the page of the run."""
+
+    tasks: Mapping[str, str]
+    note: str
+    result: Mapping[str, Any]
+    event: Mapping[str, Any]
+    exit_code: int
+    shown: Mapping[str, Any]
+    todo: str
+    page: str
+
+
+def self_checked(stage: Stage, shop: ScenarioShop) -> SelfChecked:
+    """The pipeline file names two connections, and all else is made by the run."""
+    dag = f"makewhole_reconcile_{shop.name}"
+    stage.wait_for_dag(dag)
+    stage.unpause(dag)
+    run = Run(dag=dag, id=_first_run(stage, dag)["dag_run_id"])
+    stage.ended(run, "success")
+    shown = stage.run_command("self-check", shop.name, "--json")
+    events = stage.get("/assets/events", source_dag_id=dag, source_run_id=run.id)["asset_events"]
+    address = f"{stage.status['airflow']['url']}/makewhole/dags/{dag}/runs/{run.id}"
+    return SelfChecked(
+        tasks=stage.tasks(run),
+        note=stage.get(run.path)["note"],
+        result=stage.result_of(run, "compare_faults"),
+        event=next(event["extra"] for event in events if event["source_task_id"] == "compare_faults"),
+        exit_code=shown.code,
+        shown=shown.document,
+        todo=stage.command("todo").stdout,
+        page=stage.client().get(address).raise_for_status().text,
     )
 
 

@@ -10,10 +10,12 @@ from typing import Any
 class Waits(StrEnum):
     """The kinds of items that wait for a person, the most urgent first: questions end by themselves, and the plan is
     rejected then; while a pipeline stands still nothing of it is checked; a repair that stopped has written a part;
-    consumers of a certificate that was revoked go on as if it stood."""
+    consumers of a certificate that was revoked go on as if it stood; where a self-check is red, what windows say may be
+    wrong."""
 
     QUESTION = "question"
     REVOKED = "revoked"
+    SELF_CHECK = "self_check"
     NOT_OPENED = "not_opened"
     ERROR = "error"
     REPAIR_STOPPED = "repair_stopped"

@@ -7,6 +7,8 @@ from typing import Any
 
 from makewhole.journal import notices, waiting
 from makewhole.journal.notices import FailingChannel
+from makewhole.journal.results import self_check_rounds
+from makewhole.journal.results.self_check_rounds import ComparedRound
 from makewhole.journal.waiting import (
     RevokedCertificate,
     UnopenedRun,
@@ -72,6 +74,7 @@ def waiting_items(journal: PgConnection, log_url: LogUrl) -> list[TodoItem]:
             *map(_of_plan, waiting.plans(journal)),
             *map(_of_acceptance, waiting.acceptances(journal)),
             *map(_of_revoked, waiting.revoked(journal)),
+            *(_of_self_check(found) for found in self_check_rounds.newest_results(journal) if not found.is_green),
             *(_of_unopened(run, log_url) for run in waiting.unopened(journal)),
             *(_of_window(window, log_url) for window in waiting.windows(journal)),
             *map(_of_refused, waiting.refused_plans(journal)),
@@ -165,6 +168,19 @@ def _of_revoked(revoked: RevokedCertificate) -> TodoItem:
         what=f"has its certificate {revoked.certificate} revoked",
         command=f"makewhole windows {revoked.pipeline} --window {revoked.window}",
         since=revoked.since,
+    )
+
+
+def _of_self_check(compared: ComparedRound) -> TodoItem:
+    return TodoItem(
+        kind=Waits.SELF_CHECK,
+        pipeline=compared.pipeline,
+        subject=f"round {compared.round}",
+        window=compared.result.window,
+        what=f"has round {compared.round} of its self-check red",
+        command=f"makewhole self-check {compared.pipeline}",
+        since=compared.compared_at,
+        reason=compared.result.score.sentence(),
     )
 
 

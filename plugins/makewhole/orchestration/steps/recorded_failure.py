@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import (
 )
 
 from makewhole.model.errors import MakewholeError, NotYetError
-from makewhole.orchestration.task_ids import OPEN_WINDOW, pipeline_of_dag
+from makewhole.orchestration.task_ids import OPEN_WINDOW, PLANT_FAULTS, pipeline_of_dag
 
 if TYPE_CHECKING:
     from makewhole.journal.step_failures import StepPlace
@@ -69,7 +69,7 @@ def record_failure(place: "StepPlace", error: BaseException) -> None:
     from makewhole.journal import step_failures
     from makewhole.journal.database import connect
 
-    if not place.number and place.step != OPEN_WINDOW:
+    if not place.number and place.step not in (OPEN_WINDOW, PLANT_FAULTS):
         return
     try:
         with connect() as journal:

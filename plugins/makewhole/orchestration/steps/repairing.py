@@ -78,10 +78,17 @@ def _task_after(plan: Plan) -> str:
 @step
 @recorded
 def compensate() -> int:
-    """Run the plan; return the number of chunks that receipts prove."""
+    """Run the plan; return the number of chunks that receipts prove. Of a self-check its loader then reads what was
+    sent: that of any other pipeline runs all the time."""
     from makewhole.compensation.execution.run_plan import compensate_window
+    from makewhole.self_check.load import load
+    from makewhole.self_check.systems import systems_of
 
-    return len(compensate_window(load_context(), lambda progress: logger.info("%s", progress)))
+    context = load_context()
+    receipts = compensate_window(context, lambda progress: logger.info("%s", progress))
+    if context.pipeline.self_check is not None:
+        logger.info("the self-check's loader read %d records", load(systems_of(context.pipeline, context.connections)))
+    return len(receipts)
 
 
 @step

@@ -8,6 +8,7 @@ from typing import Any
 from jinja2 import Environment
 from markdown_it import MarkdownIt
 
+from makewhole.model.verdict import Verdict
 from makewhole.model.window import WindowState
 from makewhole.orchestration.task_ids import CERTIFY
 from makewhole.orchestration.ui.addresses import PREFIX, base_url
@@ -32,12 +33,20 @@ _RUN = """\
 <p>{{ reason }} (<a href="{{ runbook }}#{{ entry_of_task(task) }}">runbook</a>)</p>
 {% endfor %}
 <h2 id="findings">Findings</h2>
-{% if closed and verdicts %}
-<table><tr><th>keys</th>{% for hop in closed.hops %}<th>{{ hop }}</th>{% endfor %}</tr>
-{% for verdict in verdicts %}
-<tr><th>{{ verdict }}</th>{% for counts in closed.hops.values() %}
-<td class="number">{{ "{:,}".format(counts.get(verdict, 0)) }}</td>{% endfor %}</tr>
+{% if hops %}
+{% for hop in hops %}
+<h3>{{ hop.name }}</h3>
+<p>{{ number(hop.sent) }} keys at the source, {{ number(hop.matched) }} matched.
+Rows and records: {{ number(hop.source_rows) }} at the source, {{ number(hop.target_rows) }} at the target.</p>
+{% if hop.rows %}
+<table><tr><th>verdict</th><th>found</th><th>whole again</th><th>left</th></tr>
+{% for row in hop.rows %}
+<tr><th><a href="{{ glossary }}">{{ row.verdict }}</a></th><td class="number">{{ number(row.found) }}</td>
+<td class="number">{{ number(row.whole) }}</td><td class="number">{{ number(row.left) }}</td></tr>
 {% endfor %}</table>
+{% else %}<p>Nothing was wrong.</p>{% endif %}
+{% endfor %}
+<p>All of them, by key:</p>
 <pre>makewhole findings {{ closed.pipeline }} --window {{ closed.window }}</pre>
 {% else %}<p>Nothing was judged.</p>{% endif %}
 <h2 id="plan">Plan</h2>
@@ -65,8 +74,6 @@ def _environment() -> Environment:
 def page_of_run(dag: str, run: str, closed: Mapping[str, Any] | None, failures: Mapping[str, str]) -> str:
     """Return the page of a run. `closed`: what `certify` left of the window, None where none came to its end.
     `failures`: task → why it failed."""
-    hops = closed["hops"].values() if closed else ()
-    verdicts = list(dict.fromkeys(name for counts in hops for name, count in counts.items() if count))
     causes = {task: line for task, line in failures.items() if closed is None or task != CERTIFY}
     entries = {f"task {task}": entry_of_task(task) for task in causes}
     if closed:
@@ -85,7 +92,9 @@ def page_of_run(dag: str, run: str, closed: Mapping[str, Any] | None, failures: 
             run=run,
             run_url=f"{base_url()}/dags/{dag}/runs/{run}",
             closed=closed,
-            verdicts=verdicts,
+            hops=_hops(closed) if closed else [],
+            number="{:,}".format,
+            glossary=f"{base_url()}{PREFIX}/docs/glossary.md#judgement",
             failures=causes,
             entries=entries or {"Tasks": anchor("Tasks")},
             runbook=f"{base_url()}{PREFIX}/docs/{RUNBOOK}",
@@ -93,6 +102,35 @@ def page_of_run(dag: str, run: str, closed: Mapping[str, Any] | None, failures: 
         )
     )
     return _page(title, body)
+
+
+def _hops(closed: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what the page shows of each hop: its verdicts but `matched`, each with the keys that it was found of, that
+    are whole again after the repair, and that it is left of. Of a run of an older makewhole what is left counts as
+    found."""
+    found_by_hop = closed.get("found") or closed["hops"]
+    return [_hop(name, found_by_hop.get(name, left), left) for name, left in closed["hops"].items()]
+
+
+def _hop(name: str, found: Mapping[str, int], left: Mapping[str, int]) -> dict[str, Any]:
+    rows = [
+        {
+            "verdict": verdict.value.replace("_", " "),
+            "found": found.get(verdict.value, 0),
+            "whole": max(0, found.get(verdict.value, 0) - left.get(verdict.value, 0)),
+            "left": left.get(verdict.value, 0),
+        }
+        for verdict in Verdict
+        if verdict is not Verdict.MATCHED
+    ]
+    return {
+        "name": name,
+        "sent": left.get("source_keys", 0),
+        "matched": left.get("matched", 0),
+        "source_rows": left.get("source_rows", 0),
+        "target_rows": left.get("target_rows", 0),
+        "rows": [row for row in rows if row["found"] or row["left"]],
+    }
 
 
 def page_of_document(text: str) -> str:

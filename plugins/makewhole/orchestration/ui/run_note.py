@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.listeners import hookimpl
 
-from makewhole.orchestration.task_ids import CERTIFY, END_OF_WINDOW, REASON_OF_FAILURE
+from makewhole.orchestration.task_ids import CERTIFY, COMPARE_FAULTS, END_OF_WINDOW, REASON_OF_FAILURE
 
 if TYPE_CHECKING:
     from airflow.models import DagRun
@@ -37,12 +37,14 @@ def note_of(left: Sequence[tuple[str, str, str]]) -> str | None:
     """Return the note of a run by what its tasks left, in the order in which they left it: task, key of the XCom, line.
     None: they left nothing.
 
-    The line of `certify` says it all, but for what broke after it; where it left none, the first failure is why.
+    The line of `certify` says it all, but for what broke after it and for what a self-check says of its window; where
+    it left none, the first failure is why.
     """
     ends = [at for at, (task, key, _) in enumerate(left) if (task, key) == (CERTIFY, END_OF_WINDOW)]
     if not ends:
         return next((line for _, key, line in left if key == REASON_OF_FAILURE), None)
     later = [line for task, key, line in left[ends[-1] :] if key == REASON_OF_FAILURE and task != CERTIFY]
+    later += [line for task, key, line in left[ends[-1] :] if (task, key) == (COMPARE_FAULTS, END_OF_WINDOW)]
     return "; ".join([left[ends[-1]][2], *later])[:_LENGTH_MOST]
 
 

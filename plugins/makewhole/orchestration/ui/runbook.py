@@ -18,6 +18,8 @@ _OF_TASKS = {
     task_ids.COMPENSATE: "`compensate` is red",
     task_ids.VERIFY: "`certify` is red after a repair",
     task_ids.PUBLISH: "`publish` is red",
+    task_ids.PLANT_FAULTS: "`plant_faults` is red",
+    task_ids.COMPARE_FAULTS: "`compare_faults` is red: a self-check missed or invented something",
 }
 _OF_STATES = {
     WindowState.OPEN: "A window stays `open`",

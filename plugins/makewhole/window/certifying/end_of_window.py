@@ -1,9 +1,13 @@
 """Describe how a window ended, for Airflow's pages: in one line, and by its numbers. No key and no value is in them."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from makewhole.journal import acceptances, incidents, plans
+from makewhole.journal.results import hop_results
+from makewhole.journal.results.hop_results import HopResult
 from makewhole.model.text import printable
+from makewhole.model.verdict import GAPS
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
 from makewhole.window.certifying.certificate_content import final_results
@@ -17,16 +21,20 @@ def end_of_window(
     state: str,
     reason: str | None,
     *,
+    found: int = 0,
+    left: int = 0,
     plan: str | None,
     accepted: int,
     handed_over: int,
     certificate: int | None,
 ) -> str:
-    """Return the line of a window: `label` names it, `plan` is the id of its plan with its state, `accepted` counts
-    findings, `handed_over` keys, `certificate` is a number in the chain. At most 500 characters."""
+    """Return the line of a window: `label` names it, `found` counts the gaps before the repair and `left` those after
+    it, `plan` is the id of its plan with its state, `accepted` counts findings, `handed_over` keys, `certificate` is a
+    number in the chain. At most 500 characters."""
     parts = [
         f"{label}: {state}",
         *([reason] if reason else []),
+        *([f"{found:,} found, {max(0, found - left):,} whole again"] if found else []),
         *([f"plan {plan}"] if plan else []),
         *([f"{accepted:,} accepted"] if accepted else []),
         *([f"{handed_over:,} handed over"] if handed_over else []),
@@ -43,6 +51,8 @@ def end_of_closed(journal: PgConnection, window: Window, closed: ClosedWindow) -
         f"window {window.number} (revision {window.revision}) of {window.pipeline}",
         closed.state.value,
         closed.reason,
+        found=_gaps(hop_results.results(journal, window, hop_results.RECONCILED)),
+        left=_gaps(final_results(journal, window)),
         plan=f"{stored.plan.id} {stored.plan.state.value}" if stored else None,
         accepted=sum(sum(counts.values()) for counts in by_hop.values()),
         handed_over=closed.handed_over,
@@ -52,7 +62,8 @@ def end_of_closed(journal: PgConnection, window: Window, closed: ClosedWindow) -
 
 def closed_document(journal: PgConnection, window: Window, closed: ClosedWindow) -> dict[str, Any]:
     """Return what a page shows of a window that was closed just now: its state, the kinds of its incidents, the keys of
-    each hop by verdict (after its repair, where there was one), its plan and its certificate. No key, no value."""
+    each hop by verdict as they were `found` and as they are after its repair (`hops`), its plan and its certificate. No
+    key, no value."""
     stored = plans.plan_of_window(journal, window.pipeline, window.number, window.revision)
     certificate = closed.certificate
     return {
@@ -62,12 +73,21 @@ def closed_document(journal: PgConnection, window: Window, closed: ClosedWindow)
         "state": closed.state.value,
         "reason": closed.reason,
         "incidents": sorted({incident.kind.value for incident in incidents.of(journal, window)}),
-        "hops": {hop: vars(result.counts) for hop, result in sorted(final_results(journal, window).items())},
+        "found": _counts(hop_results.results(journal, window, hop_results.RECONCILED)),
+        "hops": _counts(final_results(journal, window)),
         "plan": stored
         and {"id": stored.plan.id, "state": stored.plan.state.value, "actions": dict(stored.plan.counts)},
         "certificate": certificate
         and {"number": certificate.ordinal, "sha256": certificate.sha256, "uri": certificate.uri},
     }
+
+
+def _counts(results: Mapping[str, HopResult]) -> dict[str, dict[str, int]]:
+    return {hop: vars(result.counts) for hop, result in sorted(results.items())}
+
+
+def _gaps(results: Mapping[str, HopResult]) -> int:
+    return sum(getattr(result.counts, verdict.value) for result in results.values() for verdict in GAPS)
 
 
 def shortened(line: str) -> str:

@@ -29,9 +29,21 @@ CLOSED: dict[str, Any] = {
     "state": "gaps",
     "reason": "1,200 keys <missing>",
     "incidents": ["truncated"],
+    "found": {
+        "outbox→orders": {"source_keys": 10_200, "matched": 7_900, "missing": 2_300, "before_baseline": 4},
+        "orders→warehouse": {"source_keys": 10_200, "matched": 10_200, "missing": 0},
+    },
     "hops": {
-        "outbox→orders": {"matched": 9_000, "missing": 1_200, "duplicate": 0},
-        "orders→warehouse": {"matched": 10_200, "missing": 0, "duplicate": 0},
+        "outbox→orders": {
+            "source_keys": 10_200,
+            "source_rows": 10_201,
+            "target_rows": 9_000,
+            "matched": 9_000,
+            "missing": 1_200,
+            "duplicate": 1,
+            "before_baseline": 4,
+        },
+        "orders→warehouse": {"source_keys": 10_200, "matched": 10_200, "missing": 0, "duplicate": 0},
     },
     "plan": {"id": "orders-3-2", "state": "done", "actions": {"produce": 1_100}},
     "certificate": None,
@@ -49,8 +61,12 @@ def test_page_of_a_run_shows_counts_plan_and_entries_of_the_runbook() -> None:
     assert text_of(page) == (
         "Window 3 (revision 2) of orders run &lt;b&gt; of nightly gaps : 1,200 keys &lt;missing&gt; "
         "publish failed: away ( runbook ) "
-        "Findings keys outbox→orders orders→warehouse matched 9,000 10,200 missing 1,200 0 "
-        "makewhole findings orders --window 3 "
+        "Findings outbox→orders 10,200 keys at the source, 9,000 matched. "
+        "Rows and records: 10,201 at the source, 9,000 at the target. "
+        "verdict found whole again left missing 2,300 1,100 1,200 duplicate 0 0 1 before baseline 4 0 4 "
+        "orders→warehouse 10,200 keys at the source, 10,200 matched. "
+        "Rows and records: 0 at the source, 0 at the target. Nothing was wrong. "
+        "All of them, by key: makewhole findings orders --window 3 "
         "Plan orders-3-2: done, 1,100 produce makewhole plan show orders-3-2 "
         "Certificate No certificate was issued. "
         "Runbook task publish the window is gaps truncated"
@@ -65,6 +81,11 @@ def test_page_of_a_certified_run_names_its_certificate() -> None:
     page = text_of(page_of_run("nightly", "r", {**CLOSED, "plan": None, "certificate": certificate}, {}))
     assert "Plan No plan was made." in page
     assert f"number 7 of the chain, SHA-256 {'ab' * 32} s3://proofs/7.json makewhole certificate verify orders" in page
+
+
+def test_page_of_a_run_of_an_older_makewhole_shows_what_is_left() -> None:
+    older = {name: value for name, value in CLOSED.items() if name != "found"}
+    assert "verdict found whole again left missing 1,200 0 1,200 duplicate" in text_of(page_of_run("n", "r", older, {}))
 
 
 def test_page_of_a_run_without_a_window_says_what_failed() -> None:

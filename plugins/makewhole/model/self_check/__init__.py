@@ -1,0 +1,1 @@
+"""What a self-check plants, finds, and says of it."""

@@ -1,0 +1,66 @@
+"""Say how much of what a self-check planted was found and repaired."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from makewhole.model.self_check.planted import Discrepancy
+from makewhole.model.text import counted
+from makewhole.model.window import WindowState
+
+_NAMED = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """What became of the faults of a round. `invented`: found, and not planted. `left`: what is wrong in the scratch
+    topic and tables after the repair, as read by the self-check itself. `state` is that of the window, with its
+    reason."""
+
+    planted: int
+    found: int
+    missed: tuple[Discrepancy, ...]
+    invented: tuple[Discrepancy, ...]
+    left: tuple[Discrepancy, ...]
+    state: WindowState
+    reason: str | None = None
+
+    @property
+    def recall(self) -> float:
+        """The share of what was planted that was found, 0..1."""
+        return (self.planted - len(self.missed)) / self.planted if self.planted else 0.0
+
+    @property
+    def precision(self) -> float:
+        """The share of what was found that was planted, 0..1; 0 where nothing was found."""
+        return (self.found - len(self.invented)) / self.found if self.found else 0.0
+
+    @property
+    def is_green(self) -> bool:
+        """Whether all that was planted was found, nothing else was, and all of it was repaired with proof."""
+        return not any(self._faults())
+
+    def sentence(self) -> str:
+        """Say what was found of what was planted, and all that is wrong with that."""
+        found = self.planted - len(self.missed)
+        ratios = f"recall {ratio_text(self.recall)}, precision {ratio_text(self.precision)}"
+        return "; ".join([f"{found} of {counted(self.planted, 'planted fault')} found, {ratios}", *self._faults()])
+
+    def _faults(self) -> Iterator[str]:
+        if not self.planted:
+            yield "nothing was planted"
+        for what, keys in (("missed", self.missed), ("invented", self.invented), ("still wrong", self.left)):
+            if keys:
+                yield f"{len(keys)} {what}: {_named(keys)}"
+        if self.state is not WindowState.CERTIFIED:
+            yield f"its window is {self.state.value}" + (f" ({self.reason})" if self.reason else "")
+
+
+def ratio_text(ratio: float) -> str:
+    """Return a ratio with three digits, cut off and not rounded: only what is whole reads 1.000."""
+    return f"{int(ratio * 1000) / 1000:.3f}"
+
+
+def _named(faults: Iterable[Discrepancy]) -> str:
+    texts = [f"{fault.key} ({fault.verdict} on {fault.hop})" for fault in faults]
+    more = len(texts) - _NAMED
+    return ", ".join(texts[:_NAMED]) + (f" and {more} more" if more > 0 else "")

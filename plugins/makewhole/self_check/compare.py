@@ -1,0 +1,120 @@
+"""Compare, key by key, what the windows of a self-check found with what was planted, and what is left after the repair.
+
+What is left is read in the scratch topic and tables by plain queries and a plain consumer, and not by what windows read
+with.
+"""
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+
+from makewhole.journal import windows
+from makewhole.journal.database import connect
+from makewhole.journal.findings import window_findings
+from makewhole.journal.results import self_check_rounds
+from makewhole.journal.results.self_check_rounds import PlantedRound, RoundResult
+from makewhole.kafka import scratch_topic
+from makewhole.model.connection import Connection
+from makewhole.model.pipeline import Pipeline
+from makewhole.model.self_check.planted import Discrepancy, rows_of
+from makewhole.model.self_check.score import Score
+from makewhole.model.self_check.settings import STORE_HOP, TOPIC_HOP
+from makewhole.model.verdict import GAPS, Verdict
+from makewhole.model.window import WindowState
+from makewhole.self_check.systems import ScratchSystems, systems_of
+from makewhole.sql import PgConnection
+
+logger = logging.getLogger(__name__)
+LOOKED_AT = 100
+_UNDER_WAY = (WindowState.OPEN, WindowState.ERROR)
+
+
+def compare(pipeline: Pipeline, connections: Mapping[str, Connection]) -> list[PlantedRound]:
+    """Compare every round that is planted and not compared yet, and whose window came to its end; return these, the
+    oldest first, with their results.
+
+    Raises:
+        TransientError: a server does not answer.
+    """
+    with connect() as journal:
+        waiting = [known for known in self_check_rounds.newest(journal, pipeline.name, LOOKED_AT) if _is_waiting(known)]
+    systems, compared = systems_of(pipeline, connections), []
+    for planted in reversed(waiting):
+        result = _result_of(pipeline, systems, planted)
+        if result is None:
+            continue
+        with connect() as journal:
+            self_check_rounds.put_result(journal, pipeline.name, planted.round, result)
+        compared.append(planted.round)
+    with connect() as journal:
+        known = self_check_rounds.newest(journal, pipeline.name, LOOKED_AT)
+    return [planted for planted in reversed(known) if planted.round in compared]
+
+
+def _is_waiting(planted: PlantedRound) -> bool:
+    return planted.compared_at is None and planted.number is not None
+
+
+def _result_of(pipeline: Pipeline, systems: ScratchSystems, planted: PlantedRound) -> RoundResult | None:
+    """Return what became of a round; None while its window is under way."""
+    number = planted.number
+    assert number is not None
+    with connect() as journal:
+        [newest] = windows.newest(journal, pipeline.name, number=number)
+        revision = self_check_rounds.first_judged(journal, pipeline.name, number)
+        if newest.state in _UNDER_WAY or revision is None:
+            logger.info("round %d: window %d is %s; it is compared later", planted.round, number, newest.state.value)
+            return None
+        found = _found(journal, pipeline.name, number, revision)
+    score = Score(
+        planted=len(planted.planted),
+        found=len(found),
+        missed=tuple(sorted({*planted.planted} - found)),
+        invented=tuple(sorted(found - {*planted.planted})),
+        left=tuple(_left(systems, planted)),
+        state=newest.state,
+        reason=newest.reason,
+    )
+    return RoundResult(window=number, revision=revision, score=score)
+
+
+def _found(journal: PgConnection, pipeline: str, number: int, revision: int) -> set[Discrepancy]:
+    """Return what a window found before its repair: gaps, and what it could not decide."""
+    window = windows.load(journal, pipeline, number, revision)
+    items = (item.finding for item in window_findings.findings(journal, window))
+    wrong = {*GAPS, Verdict.UNDECIDABLE, Verdict.CONFLICT}
+    return {
+        Discrepancy(hop=finding.hop, verdict=finding.verdict.value, key=finding.key)
+        for finding in items
+        if finding.verdict in wrong
+    }
+
+
+def _left(systems: ScratchSystems, planted: PlantedRound) -> Iterator[Discrepancy]:
+    """Yield what is wrong now in the topic and the store, by what the round has drawn."""
+    right = {row.key: row.amount for row in rows_of(planted.name, planted.records)}
+    in_topic = _in_topic(systems, planted)
+    rows = systems.tables.stored_of(planted.name)
+    copies, amounts = Counter(key for key, _ in rows), dict(rows)
+    for key, amount in sorted(right.items()):
+        if amount not in in_topic.get(key, ()):
+            yield Discrepancy(hop=TOPIC_HOP, verdict=Verdict.MISSING.value, key=key)
+        if not copies[key]:
+            yield Discrepancy(hop=STORE_HOP, verdict=Verdict.MISSING.value, key=key)
+        elif copies[key] > 1:
+            yield Discrepancy(hop=STORE_HOP, verdict=Verdict.DUPLICATE.value, key=key)
+        elif amounts[key] != amount:
+            yield Discrepancy(hop=STORE_HOP, verdict=Verdict.MISMATCHED.value, key=key)
+    for key in sorted(copies.keys() - right.keys()):
+        yield Discrepancy(hop=STORE_HOP, verdict=Verdict.UNEXPECTED.value, key=key)
+
+
+def _in_topic(systems: ScratchSystems, planted: PlantedRound) -> dict[str, set[Decimal]]:
+    """Return the values of each key in the topic, from where the round begins."""
+    values: dict[str, set[Decimal]] = {}
+    for record in scratch_topic.read_from(systems.kafka, systems.topic, planted.offsets):
+        value = json.loads(record.value)
+        values.setdefault(str(value["id"]), set()).add(Decimal(value["amount"]))
+    return values
