@@ -91,7 +91,8 @@ def show_windows(out: Console, documents: list[dict[str, Any]]) -> None:
             *_what_waits(document),
         ]
         reason = document["reason"] or ""
-        for sentence in [*(said for said in sentences if said not in reason), *([reason] if reason else [])]:
+        new = (said for said in sentences if said not in reason)
+        for sentence in [*new, *([reason] if reason else []), *_logs(document)]:
             out.print(Text(printable(f"window {document['window']}: {sentence}")))
         if document["continuations"] and document["state"] != WindowState.CERTIFIED.value:
             number, last = len(document["continuations"]), document["continuations"][-1]
@@ -184,8 +185,15 @@ def _what_waits(document: dict[str, Any]) -> list[str]:
     return [
         *_plan_sentences(document["plan"], known),
         *_revoked_sentences(document["revoked"], known),
-        *(sentence for failure in document["failed_steps"] for sentence in failure_sentences(failure, known)),
+        *(failure_sentence(failure, known) for failure in document["failed_steps"]),
     ]
+
+
+def _logs(document: dict[str, Any]) -> list[str]:
+    """Return, of a window that is not certified, where the log of each step is that broke."""
+    if document["state"] == WindowState.CERTIFIED.value:
+        return []
+    return [f"the log of {failed['step']}: {failed['log']}" for failed in document["failed_steps"] if failed["log"]]
 
 
 def _plan_sentences(plan: dict[str, Any] | None, known: str) -> list[str]:
@@ -206,11 +214,10 @@ def _revoked_sentences(revoked: dict[str, Any] | None, known: str) -> list[str]:
     return [_with_reason(f"{number} at {short_time(revoked['at'])} UTC", revoked["reason"], known)]
 
 
-def failure_sentences(failure: dict[str, Any], known: str = "") -> list[str]:
-    """Return which step broke, in which run, why, and where its log is."""
+def failure_sentence(failure: dict[str, Any], known: str = "") -> str:
+    """Return which step broke, in which run, and why."""
     place = f"{failure['step']} did not end well in run {failure['run']} of {failure['dag']}"
-    log = [f"the log of {failure['step']}: {failure['log']}"] if failure["log"] else []
-    return [_with_reason(place, failure["reason"].rstrip("."), known), *log]
+    return _with_reason(place, failure["reason"].rstrip("."), known)
 
 
 def _with_reason(sentence: str, reason: str | None, known: str) -> str:

@@ -2,10 +2,12 @@
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
@@ -13,7 +15,8 @@ import psutil
 import psycopg2
 
 from makewhole.stack.airflow_server import COMPONENTS, AirflowServer
-from makewhole.stack.environment import environment
+from makewhole.stack.environment import AIRFLOW_DATABASE, environment
+from makewhole.stack.ports import free_ports
 from makewhole.stack.process import ServerProcess
 from tests.e2e.scenarios.pipeline_files import ORDERS, STARTED
 from tests.e2e.shop import Mistakes, ScenarioShop
@@ -167,9 +170,35 @@ def kill_database(stage: Stage) -> None:
     until(lambda: None if process.is_running() else True, 30, lambda: "the end of PostgreSQL")
 
 
+@contextmanager
+def metadata_away(stage: Stage) -> Iterator[None]:
+    """Keep everybody from Airflow's database, whose sessions end; the server, with the journal and the shops, stays."""
+    dsn = environment(stage.home)["MAKEWHOLE_JOURNAL_DSN"]
+    run_sql(dsn, f"alter database {AIRFLOW_DATABASE} allow_connections false")
+    try:
+        run_sql(dsn, "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", AIRFLOW_DATABASE)
+        yield
+    finally:
+        run_sql(dsn, f"alter database {AIRFLOW_DATABASE} allow_connections true")
+
+
+@contextmanager
+def second_scheduler(stage: Stage) -> Iterator[None]:
+    """Run a scheduler beside what a killed one left: workers at their tasks, and the port of their logs."""
+    (port,) = free_ports(1)
+    pid = AirflowServer(stage.home).process("dag-processor").pid()
+    variables = psutil.Process(pid).environ() | {"AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(port)}
+    process = ServerProcess(name="second-scheduler", directory=stage.home / "airflow")
+    process.start([str(Path(sys.executable).parent / "airflow"), "scheduler"], environment=variables)
+    try:
+        yield
+    finally:
+        process.stop()
+
+
 def up(stage: Stage) -> None:
-    """Start again what is dead, until all of it stays up."""
-    for _ in range(3):
+    """Start what does not run, until all of it stays up; on a busy machine one `makewhole up` can be too short."""
+    for _ in range(5):
         started = stage.command("up")
         time.sleep(2)
         if started.returncode == 0 and stage.command("status").returncode == 0:

@@ -24,6 +24,7 @@ from makewhole.model.plan import Plan, PlanState
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Window, WindowState
 from makewhole.sql import PgConnection
+from makewhole.window.readiness.mistakes import NotReadyError
 
 pytestmark = pytest.mark.integration
 
@@ -237,7 +238,11 @@ def test_windows_name_the_plan_that_waits_the_one_that_failed_and_the_step_that_
     assert (
         f"window 3: reconcile did not end well in run tonight of {DAG}: table shop.orders has no column amount"
     ) in said
-    assert f"window 3: the log of reconcile: {URL}/reconcile" in said
+    window_3 = [line for line in said if line.startswith("window 3: ")]
+    assert window_3[-2:] == [
+        "window 3: the comparison did not finish",
+        f"window 3: the log of reconcile: {URL}/reconcile",
+    ]
     document = json.loads(makewhole("windows", "shop", "--window", "3", "--json").stdout)
     [failure] = document["failed_steps"]
     assert {name: failure[name] for name in ("step", "run", "log")} == {
@@ -245,6 +250,23 @@ def test_windows_name_the_plan_that_waits_the_one_that_failed_and_the_step_that_
         "run": "tonight",
         "log": f"{URL}/reconcile",
     }
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_mistakes_that_kept_a_window_from_being_opened_are_one_line(
+    journal: str, makewhole: Command, count: int
+) -> None:
+    mistakes = [
+        Problem(file="connections", path=name, found="is not there", remedy="Add it") for name in ("shop_db", "broker")
+    ]
+    with connect(journal) as session:
+        failed(session, "open_window", NotReadyError(mistakes[:count]))
+    [line] = makewhole("todo", "--json").stdout.splitlines()
+    things, more, them = (("1 thing", "", "it"), ("2 things", ", and 1 more", "them"))[count - 1]
+    assert json.loads(line)["reason"] == (
+        f"{things} to mend before a window can be judged: connections: shop_db: is not there{more}. Mend {them}, see "
+        "that `makewhole check --live` finds no other, and run it again"
+    )
 
 
 def test_windows_name_the_certificate_that_was_revoked_until_another_one_stands(

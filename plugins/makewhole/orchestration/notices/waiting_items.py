@@ -178,9 +178,15 @@ def _of_unopened(run: UnopenedRun, log_url: LogUrl) -> TodoItem:
         run=run.run,
         command=f"makewhole run {run.pipeline}",
         since=run.failed_at,
-        reason=run.reason,
+        reason=_in_a_line(run.reason),
         log=log_url(run.dag, run.run, run.step),
     )
+
+
+def _in_a_line(reason: str) -> str:
+    """Return the reason in one line: of a numbered list of mistakes the last line, which is about all of them."""
+    *listed, last = reason.splitlines() or [reason]
+    return last if listed and listed[0].startswith("1. ") else "; ".join([*listed, last])
 
 
 def _of_channel(channel: FailingChannel) -> TodoItem:
