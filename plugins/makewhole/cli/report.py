@@ -2,6 +2,7 @@
 
 import json as json_format
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -9,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from makewhole.cli.airflow_api import log_url
 from makewhole.cli.documents import chosen_windows, window_document
 from makewhole.cli.environment import AsJsonLines, console, print_table, printable, service_environment
 from makewhole.compute.judge.copier_commits import COPIER
@@ -18,6 +20,7 @@ from makewhole.model.plan import PlanState
 from makewhole.model.text import REPEATS, counted
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import WindowState
+from makewhole.orchestration.notices.waiting_items import lines_of, unopened_items
 from makewhole.window.readers.copier_text import copier_sentence
 from makewhole.window.readers.partitions_missing import PARTITIONS, partitions_sentence
 from makewhole.window.readers.sink_text import SINK, sink_sentences
@@ -40,16 +43,22 @@ _COLOURS = {
 def windows(
     pipeline: PipelineName, window: WindowNumber = None, last: Last = _LISTED, json: AsJsonLines = False
 ) -> None:
-    """List the newest windows of a pipeline, oldest first, each in its newest revision."""
+    """List the newest windows of a pipeline, oldest first, each in its newest revision; above them the run that could
+    open none since, and why."""
     with service_environment(), connect() as journal:
         chosen = chosen_windows(journal, pipeline, window, revision=None, most=last or None)
         documents = [window_document(journal, chosen_window) for chosen_window in chosen]
+        unopened = [] if window is not None or json else unopened_items(journal, pipeline, log_url)
     if json:
         for document in documents:
             typer.echo(json_format.dumps(document, ensure_ascii=False))
         return
+    for item in unopened:
+        for line in lines_of(item, datetime.now(UTC)):
+            _console.print(Text(printable(line)))
     if not documents:
-        _console.print(f"{pipeline} has no window yet; `makewhole run {pipeline}` opens the first")
+        if not unopened:
+            _console.print(f"{pipeline} has no window yet; `makewhole run {pipeline}` opens the first")
         return
     show_windows(_console, documents)
     if (first := documents[0]["window"]) > 1 and window is None:
@@ -183,7 +192,7 @@ def _what_waits(document: dict[str, Any]) -> list[str]:
         return []
     known = document["reason"] or ""
     return [
-        *_plan_sentences(document["plan"], known),
+        *_plan_sentences(document, known),
         *_revoked_sentences(document["revoked"], known),
         *(failure_sentence(failure, known) for failure in document["failed_steps"]),
     ]
@@ -196,7 +205,8 @@ def _logs(document: dict[str, Any]) -> list[str]:
     return [f"the log of {failed['step']}: {failed['log']}" for failed in document["failed_steps"] if failed["log"]]
 
 
-def _plan_sentences(plan: dict[str, Any] | None, known: str) -> list[str]:
+def _plan_sentences(document: dict[str, Any], known: str) -> list[str]:
+    plan = document["plan"]
     if plan is None:
         return []
     if plan["state"] == PlanState.AWAITING_APPROVAL.value:
@@ -204,6 +214,9 @@ def _plan_sentences(plan: dict[str, Any] | None, known: str) -> list[str]:
         return [f"waits for approval of {plan['id']}{until}: makewhole plan approve {plan['id']}, or reject"]
     if plan["state"] in (PlanState.REFUSED.value, PlanState.REJECTED.value):
         return [_with_reason(f"plan {plan['id']} was {plan['state']}", plan["reason"], known)]
+    if plan["state"] == PlanState.DONE.value and document["state"] == WindowState.GAPS.value:
+        findings = f"makewhole findings {document['pipeline']} --window {document['window']}"
+        return [f"plan {plan['id']} is done; why it left these gaps: {findings}"]
     return []
 
 

@@ -228,6 +228,11 @@ def test_windows_name_the_plan_that_waits_the_one_that_failed_and_the_step_that_
         broken = opened(session, 3, WindowState.ERROR, reason="the comparison did not finish")
         failed(session, "reconcile", RefusedError("table shop.orders has no column amount"), broken)
 
+        done = opened(session, 4, WindowState.GAPS, reason="1 duplicate")
+        planned(session, done, PlanState.DONE, "shop-4-plan")
+        whole = opened(session, 5, WindowState.CERTIFIED)
+        planned(session, whole, PlanState.DONE, "shop-5-plan")
+
     said = makewhole("windows", "shop").stdout.splitlines()
 
     assert (
@@ -238,6 +243,8 @@ def test_windows_name_the_plan_that_waits_the_one_that_failed_and_the_step_that_
     assert (
         f"window 3: reconcile did not end well in run tonight of {DAG}: table shop.orders has no column amount"
     ) in said
+    assert "window 4: plan shop-4-plan is done; why it left these gaps: makewhole findings shop --window 4" in said
+    assert not any("shop-5-plan" in line for line in said)
     window_3 = [line for line in said if line.startswith("window 3: ")]
     assert window_3[-2:] == [
         "window 3: the comparison did not finish",
@@ -260,9 +267,17 @@ def test_the_mistakes_that_kept_a_window_from_being_opened_are_one_line(
         Problem(file="connections", path=name, found="is not there", remedy="Add it") for name in ("shop_db", "broker")
     ]
     with connect(journal) as session:
+        opened(session, 1, WindowState.CERTIFIED)
         failed(session, "open_window", NotReadyError(mistakes[:count]))
     [line] = makewhole("todo", "--json").stdout.splitlines()
     things, more, them = (("1 thing", "", "it"), ("2 things", ", and 1 more", "them"))[count - 1]
+    shown = makewhole("windows", "shop").stdout.splitlines()
+    assert [text.split(": ")[0] for text in shown[:3]] == [
+        "shop could open no window in run tonight, since 0 min",
+        "   log",
+        "   next",
+    ]
+    assert shown[0].endswith(json.loads(line)["reason"])
     assert json.loads(line)["reason"] == (
         f"{things} to mend before a window can be judged: connections: shop_db: is not there{more}. Mend {them}, see "
         "that `makewhole check --live` finds no other, and run it again"

@@ -80,6 +80,11 @@ def waiting_items(journal: PgConnection, log_url: LogUrl) -> list[TodoItem]:
     )
 
 
+def unopened_items(journal: PgConnection, pipeline: str, log_url: LogUrl) -> list[TodoItem]:
+    """Return the runs of a pipeline that could open no window, and that trying again does not help."""
+    return [_of_unopened(run, log_url) for run in waiting.unopened(journal) if run.pipeline == pipeline]
+
+
 def ranked(items: Iterable[TodoItem]) -> list[TodoItem]:
     """Return items in the order of `Waits`, then by what ends first, then the oldest first."""
     kinds = list(Waits)
