@@ -163,6 +163,22 @@ def kill_components(stage: Stage, *names: str) -> None:
         assert server.process(name).send(signal.SIGKILL) is not None, name
 
 
+def kill_scheduler_alone(stage: Stage) -> None:
+    """Kill the scheduler by SIGKILL, and end its sessions with Airflow's database as an administrator does: its workers,
+    which live on, keep them open, and one may hold the lock without which no scheduler gives out a task."""
+    scheduler = AirflowServer(stage.home).process("scheduler")
+    pid = scheduler.pid()
+    assert pid is not None
+    ports = [one.laddr.port for one in psutil.Process(pid).net_connections("tcp") if one.laddr]
+    kill_components(stage, "scheduler")
+    until(lambda: None if scheduler.is_running() else True, 30, lambda: "the end of the scheduler")
+    run_sql(
+        environment(stage.home)["MAKEWHOLE_JOURNAL_DSN"],
+        "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s and client_port = any(%s)",
+        *(AIRFLOW_DATABASE, ports),
+    )
+
+
 def kill_database(stage: Stage) -> None:
     """Kill PostgreSQL, which has Airflow's metadata, the journal and the shops, by SIGKILL."""
     process = ServerProcess(name="postgres", directory=stage.home / "postgres")

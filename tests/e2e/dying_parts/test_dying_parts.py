@@ -23,6 +23,7 @@ from tests.e2e.dying_parts.kills import (
     held_window,
     kill_components,
     kill_database,
+    kill_scheduler_alone,
     kill_task,
     metadata_away,
     run_of,
@@ -80,7 +81,7 @@ def test_a_scheduler_that_starts_beside_the_workers_of_a_killed_one_does_nothing
     run = begun(own_stage, shop)
     with hold(own_stage, shop, run) as held:
         first = task_process(own_stage, run, task)
-        kill_components(own_stage, "scheduler")
+        kill_scheduler_alone(own_stage)
         assert first.is_running()
         with second_scheduler(own_stage):
             until(lambda: tries(own_stage, run, task) == 2 or None, END_SECONDS, lambda: own_stage.story(run))

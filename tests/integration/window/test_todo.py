@@ -259,6 +259,31 @@ def test_windows_name_the_plan_that_waits_the_one_that_failed_and_the_step_that_
     }
 
 
+def test_a_plan_that_nobody_ended_is_a_repair_that_stopped(journal: str, makewhole: Command) -> None:
+    """As when the last try of its task is killed: no reason is left."""
+    with connect(journal) as session:
+        for number, state, plan_only in (
+            (1, PlanState.RUNNING, False),
+            (2, PlanState.DONE, False),
+            (3, PlanState.APPROVED, True),
+        ):
+            gaps = opened(session, number, WindowState.GAPS, plan_only=plan_only, reason="1 key missing")
+            judged(session, gaps, HopCounts(source_keys=1, missing=1))
+            planned(session, gaps, state, f"shop-{number}-plan")
+
+    items = [json.loads(line) for line in makewhole("todo", "--json").stdout.splitlines()]
+
+    assert [(item["kind"], item["what"], item["command"]) for item in items] == [
+        (
+            "repair_stopped",
+            "has 1 open finding, and its repair stopped: plan shop-1-plan was not ended",
+            "makewhole run shop --window 1",
+        ),
+        ("gaps", "has 1 open finding", "makewhole findings shop --window 2"),
+        ("gaps", "has 1 open finding, and only a plan was asked for", "makewhole run shop --window 3"),
+    ]
+
+
 @pytest.mark.parametrize("count", [1, 2])
 def test_the_mistakes_that_kept_a_window_from_being_opened_are_one_line(
     journal: str, makewhole: Command, count: int

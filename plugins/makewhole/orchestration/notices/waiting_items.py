@@ -209,7 +209,13 @@ def _of_channel(channel: FailingChannel) -> TodoItem:
 
 def _of_window(window: WaitingWindow, log_url: LogUrl) -> TodoItem:
     kind = _kind(window)
-    broke = f"{window.step} broke" if window.step else "a step broke"
+    broke = (
+        f"{window.step} broke"
+        if window.step
+        else f"plan {window.plan} was not ended"
+        if window.plan
+        else "a step broke"
+    )
     findings = counted(window.findings, "open finding")
     what = {
         Waits.ERROR: f"is in error: {broke}",
@@ -232,6 +238,8 @@ def _of_window(window: WaitingWindow, log_url: LogUrl) -> TodoItem:
 
 def _kind(window: WaitingWindow) -> Waits:
     if window.step in _REPAIR and window.state in (WindowState.GAPS, WindowState.OPEN):
+        return Waits.REPAIR_STOPPED
+    if window.plan is not None and window.state is WindowState.GAPS:
         return Waits.REPAIR_STOPPED
     by_state = {WindowState.GAPS: Waits.GAPS, WindowState.NOT_KNOWN: Waits.NOT_KNOWN}
     return by_state.get(window.state, Waits.ERROR)
