@@ -76,7 +76,7 @@ class Hold:
 
     def wait(self) -> psutil.Process:
         """Wait until a process of the service waits for it; return that."""
-        return until(self._waiting, RUN_SECONDS, lambda: f"a session that waits for: {self._statement}")
+        return until(self._waiting, _END_SECONDS, lambda: f"a session that waits for: {self._statement}")
 
     def _waiting(self) -> psutil.Process | None:
         ports = {port for (port,) in run_sql(self._dsn, _WAITING, self._connection.info.backend_pid)}
@@ -164,8 +164,8 @@ def kill_components(stage: Stage, *names: str) -> None:
 
 
 def kill_scheduler_alone(stage: Stage) -> None:
-    """Kill the scheduler by SIGKILL, and end its sessions with Airflow's database as an administrator does: its workers,
-    which live on, keep them open, and one may hold the lock without which no scheduler gives out a task."""
+    """Kill the scheduler by SIGKILL, and end its sessions with Airflow's database, as an administrator does: its workers
+    live on and keep them open, and one may hold the lock without which no scheduler gives out a task."""
     scheduler = AirflowServer(stage.home).process("scheduler")
     pid = scheduler.pid()
     assert pid is not None

@@ -36,7 +36,7 @@ from tests.e2e.scenarios.pipeline_files import STARTED
 from tests.e2e.shop import ScenarioShop
 from tests.e2e.stage import RUN_SECONDS, Run, Stage, until, utc
 
-pytestmark = [pytest.mark.e2e, pytest.mark.extended, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.e2e, pytest.mark.extended, pytest.mark.timeout(3600)]
 
 END_SECONDS = 300.0
 """Within which Airflow takes for dead what is dead, on a busy machine."""

@@ -212,6 +212,11 @@ REACHED: dict[str, tuple[str, str, str | None]] = {
         "test_a_row_that_changed_meanwhile_stays_and_its_record_is_not_sent",
         None,
     ),
+    "The last try of a repair was killed": (
+        "unit/window/test_certify.py",
+        "test_gaps_say_that_the_task_of_their_plan_was_killed",
+        "was not ended, and its task left no reason, as when it is killed",
+    ),
     "`publish` is red": (
         f"{SPARK}/test_published.py",
         "test_folder_and_topic_of_another_publication_are_refused",
@@ -336,6 +341,11 @@ REACHED: dict[str, tuple[str, str, str | None]] = {
         "unit/cli/test_airflow_token.py",
         "test_an_airflow_that_is_away_is_named_with_what_shows_its_parts",
         "does not answer; look at",
+    ),
+    "Tasks stay scheduled though the scheduler is healthy": (
+        "e2e/dying_parts/test_dying_parts.py",
+        "test_a_scheduler_that_starts_beside_the_workers_of_a_killed_one_does_nothing_twice",
+        None,
     ),
     "Airflow is away while a run is followed": (
         "e2e/dying_parts/test_dying_parts.py",
