@@ -24,9 +24,9 @@ order by failed_at;
 
 -- windows --
 -- Read the windows that are not certified, in their newest revision, with the keys that their last results leave open and
--- that are not accepted. Open ones only where a step broke for a reason that trying again does not remove.
+-- that are not accepted, and with the plan that nobody is at any more. Open ones only where a step broke for a reason that trying again does not remove.
 select newest.pipeline, newest.number as window, newest.revision, newest.state, newest.reason, newest.plan_only,
-    newest.opened_at as since, broken.step, broken.dag, broken.run, broken.reason as step_reason,
+    newest.opened_at as since, broken.step, broken.dag, broken.run, broken.reason as step_reason, begun.plan,
     coalesce(left_open.findings, 0)::bigint as findings
 from makewhole.window as newest
 left join lateral (
@@ -35,6 +35,11 @@ left join lateral (
         and (failure.is_permanent or newest.state <> 'open')
     order by failed_at desc limit 1
 ) as broken on true
+left join lateral (
+    select id as plan from makewhole.plan
+    where (pipeline, number, revision) = (newest.pipeline, newest.number, newest.revision)
+        and undoes is null and state in ('approved', 'running') and not newest.plan_only
+) as begun on true
 left join lateral (
     select sum((counts ->> verdict)::bigint) - (
             select count(*) from makewhole.accepted_now

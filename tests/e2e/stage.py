@@ -27,7 +27,7 @@ from tests.world.sql import Rows, run_sql
 
 ONCALL, ACCEPT = "makewhole_oncall", "makewhole_accept"
 ENDED = ("success", "failed")
-RUN_SECONDS = 400.0
+RUN_SECONDS = 600.0
 _POLL_SECONDS, _RARELY_SECONDS = 1.0, 3.0
 _LOG_LINES = 25
 
@@ -163,7 +163,7 @@ class Stage:
         """Until Airflow has parsed its file."""
         until(
             lambda: True if self.client().get(f"/dags/{dag}").is_success else None,
-            90,
+            300,
             lambda: f"the DAG {dag}; import errors: {self.get('/importErrors')['import_errors']}",
         )
 
@@ -230,7 +230,7 @@ class Stage:
         scheduler_log = self.home / "airflow" / "scheduler.log"
         until(
             lambda: True if ended.search(scheduler_log.read_text(errors="replace")) else None,
-            90,
+            300,
             lambda: f"the end of the asking process in {scheduler_log}: {self.story(run)}",
         )
 

@@ -15,7 +15,7 @@ from tests.e2e.scenarios.failures import Broken
 from tests.e2e.scenarios.pipeline_files import ACTIONS, DAY, FIRST_DAY, MISTAKES, ORDERS, STARTED
 from tests.e2e.scenarios.unattended import Backfilled, Scheduled
 from tests.e2e.shop import ScenarioShop, moment_of
-from tests.e2e.stage import Stage, until, utc
+from tests.e2e.stage import Run, Stage, until, utc
 from tests.world.people import TakenPosts
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
@@ -42,6 +42,11 @@ def test_the_scheduler_runs_the_interval_that_has_just_ended_and_certifies_it(sc
     judged = {(hop["from"], hop["to"]): hop["counts"] for hop in window["hops"]}
     assert set(judged) == {("outbox", "orders"), ("orders", "warehouse")}
     assert all((counts["source_keys"], counts["matched"]) == (ORDERS, ORDERS) for counts in judged.values())
+
+
+def test_a_window_without_gaps_has_no_plan_and_its_task_says_so(scheduled: Scheduled, stage: Stage) -> None:
+    run = Run(dag=scheduled.run["dag_id"], id=scheduled.run["dag_run_id"])
+    assert "the gate says PASS: nothing to plan" in stage.log(run, "plan")
 
 
 def test_the_note_of_the_run_is_its_result_in_one_line(scheduled: Scheduled) -> None:

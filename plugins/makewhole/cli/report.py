@@ -2,6 +2,7 @@
 
 import json as json_format
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -9,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from makewhole.cli.airflow_api import log_url
 from makewhole.cli.documents import chosen_windows, window_document
 from makewhole.cli.environment import AsJsonLines, console, print_table, printable, service_environment
 from makewhole.compute.judge.copier_commits import COPIER
@@ -18,6 +20,7 @@ from makewhole.model.plan import PlanState
 from makewhole.model.text import REPEATS, counted
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import WindowState
+from makewhole.orchestration.notices.waiting_items import lines_of, unopened_items
 from makewhole.window.readers.copier_text import copier_sentence
 from makewhole.window.readers.partitions_missing import PARTITIONS, partitions_sentence
 from makewhole.window.readers.sink_text import SINK, sink_sentences
@@ -40,16 +43,22 @@ _COLOURS = {
 def windows(
     pipeline: PipelineName, window: WindowNumber = None, last: Last = _LISTED, json: AsJsonLines = False
 ) -> None:
-    """List the newest windows of a pipeline, oldest first, each in its newest revision."""
+    """List the newest windows of a pipeline, oldest first, each in its newest revision; above them the run that could
+    open none since, and why."""
     with service_environment(), connect() as journal:
         chosen = chosen_windows(journal, pipeline, window, revision=None, most=last or None)
         documents = [window_document(journal, chosen_window) for chosen_window in chosen]
+        unopened = [] if window is not None or json else unopened_items(journal, pipeline, log_url)
     if json:
         for document in documents:
             typer.echo(json_format.dumps(document, ensure_ascii=False))
         return
+    for item in unopened:
+        for line in lines_of(item, datetime.now(UTC)):
+            _console.print(Text(printable(line)))
     if not documents:
-        _console.print(f"{pipeline} has no window yet; `makewhole run {pipeline}` opens the first")
+        if not unopened:
+            _console.print(f"{pipeline} has no window yet; `makewhole run {pipeline}` opens the first")
         return
     show_windows(_console, documents)
     if (first := documents[0]["window"]) > 1 and window is None:
@@ -91,7 +100,8 @@ def show_windows(out: Console, documents: list[dict[str, Any]]) -> None:
             *_what_waits(document),
         ]
         reason = document["reason"] or ""
-        for sentence in [*(said for said in sentences if said not in reason), *([reason] if reason else [])]:
+        new = (said for said in sentences if said not in reason)
+        for sentence in [*new, *([reason] if reason else []), *_logs(document)]:
             out.print(Text(printable(f"window {document['window']}: {sentence}")))
         if document["continuations"] and document["state"] != WindowState.CERTIFIED.value:
             number, last = len(document["continuations"]), document["continuations"][-1]
@@ -182,13 +192,21 @@ def _what_waits(document: dict[str, Any]) -> list[str]:
         return []
     known = document["reason"] or ""
     return [
-        *_plan_sentences(document["plan"], known),
+        *_plan_sentences(document, known),
         *_revoked_sentences(document["revoked"], known),
-        *(sentence for failure in document["failed_steps"] for sentence in failure_sentences(failure, known)),
+        *(failure_sentence(failure, known) for failure in document["failed_steps"]),
     ]
 
 
-def _plan_sentences(plan: dict[str, Any] | None, known: str) -> list[str]:
+def _logs(document: dict[str, Any]) -> list[str]:
+    """Return, of a window that is not certified, where the log of each step is that broke."""
+    if document["state"] == WindowState.CERTIFIED.value:
+        return []
+    return [f"the log of {failed['step']}: {failed['log']}" for failed in document["failed_steps"] if failed["log"]]
+
+
+def _plan_sentences(document: dict[str, Any], known: str) -> list[str]:
+    plan = document["plan"]
     if plan is None:
         return []
     if plan["state"] == PlanState.AWAITING_APPROVAL.value:
@@ -196,6 +214,9 @@ def _plan_sentences(plan: dict[str, Any] | None, known: str) -> list[str]:
         return [f"waits for approval of {plan['id']}{until}: makewhole plan approve {plan['id']}, or reject"]
     if plan["state"] in (PlanState.REFUSED.value, PlanState.REJECTED.value):
         return [_with_reason(f"plan {plan['id']} was {plan['state']}", plan["reason"], known)]
+    if plan["state"] == PlanState.DONE.value and document["state"] == WindowState.GAPS.value:
+        findings = f"makewhole findings {document['pipeline']} --window {document['window']}"
+        return [f"plan {plan['id']} is done; why it left these gaps: {findings}"]
     return []
 
 
@@ -206,11 +227,10 @@ def _revoked_sentences(revoked: dict[str, Any] | None, known: str) -> list[str]:
     return [_with_reason(f"{number} at {short_time(revoked['at'])} UTC", revoked["reason"], known)]
 
 
-def failure_sentences(failure: dict[str, Any], known: str = "") -> list[str]:
-    """Return which step broke, in which run, why, and where its log is."""
+def failure_sentence(failure: dict[str, Any], known: str = "") -> str:
+    """Return which step broke, in which run, and why."""
     place = f"{failure['step']} did not end well in run {failure['run']} of {failure['dag']}"
-    log = [f"the log of {failure['step']}: {failure['log']}"] if failure["log"] else []
-    return [_with_reason(place, failure["reason"].rstrip("."), known), *log]
+    return _with_reason(place, failure["reason"].rstrip("."), known)
 
 
 def _with_reason(sentence: str, reason: str | None, known: str) -> str:

@@ -59,7 +59,8 @@ class UnopenedRun:
 @dataclass(frozen=True, kw_only=True)
 class WaitingWindow:
     """A window that is not certified. `findings`: the keys that it leaves open. `step`, `dag`, `run` and `step_reason`
-    are of the step that broke last, None without one."""
+    are of the step that broke last, None without one. `plan` was begun, or could be, and the window was closed without
+    its end."""
 
     pipeline: str
     window: int
@@ -73,6 +74,7 @@ class WaitingWindow:
     dag: str | None
     run: str | None
     step_reason: str | None
+    plan: str | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,8 @@ from airflow.sdk.exceptions import AirflowException
 from makewhole.orchestration.task_ids import REASON_OF_FAILURE
 
 logger = logging.getLogger(__name__)
+_END_OF_GROUP = "::endgroup::"
+"""Airflow opens a group around what callbacks log, and its page shows groups closed."""
 
 
 def log_last_line(context: Mapping[str, Any]) -> None:
@@ -24,5 +26,6 @@ def log_last_line(context: Mapping[str, Any]) -> None:
         return
     reason = str(error) if isinstance(error, AirflowException) else reason_of(error)
     lines = reason.strip().splitlines() or [type(error).__name__]
+    logger.info(_END_OF_GROUP)
     logger.error("%s failed: %s", ti.task_id, lines[-1])
     ti.xcom_push(key=REASON_OF_FAILURE, value=shortened(printable(f"{ti.task_id} failed: {lines[-1]}")))

@@ -22,7 +22,8 @@ from makewhole.stack.settings import load, load_or_create, write_private
 
 COMPONENTS = ("api-server", "scheduler", "dag-processor", "triggerer")
 _HEALTH_KEYS = {"scheduler": "scheduler", "dag-processor": "dag_processor", "triggerer": "triggerer"}
-_START_TIMEOUT_SECONDS = 120.0
+_START_TIMEOUT_SECONDS = 300.0
+_ANSWER_SECONDS = 15.0  # of a machine that is busy with many other things
 
 
 class AirflowServer:
@@ -120,7 +121,9 @@ class AirflowServer:
         if settings is None:
             return {}
         try:
-            answer = httpx.get(f"{airflow_url(settings)}/api/v2/monitor/health", timeout=3, trust_env=False)
+            answer = httpx.get(
+                f"{airflow_url(settings)}/api/v2/monitor/health", timeout=_ANSWER_SECONDS, trust_env=False
+            )
             report = answer.raise_for_status().json()
         except (httpx.HTTPError, ValueError):
             return {}

@@ -1,6 +1,8 @@
 """Test when a Spark step counts as committed, so that its task submits nothing, and what that task then says."""
 
-from dataclasses import replace
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -10,6 +12,7 @@ from makewhole.model.errors import TransientError
 from makewhole.model.gate import Gate, GateAnswer, GateReport
 from makewhole.window.context import WindowContext
 from makewhole.window.spark_steps.committed import committed_answer, committed_results, committed_snapshots
+from makewhole_spark.carrier import Carrier, Result, Task
 from makewhole_spark.step_names import RECONCILE, SNAPSHOT, VALIDATE
 from makewhole_spark.validate import keep_answer
 from makewhole_spark.window_steps import Job, run_step
@@ -53,6 +56,43 @@ def test_a_task_says_of_a_committed_step_what_its_job_said(shop: ReconciledShop)
     assert answer.splitlines()[0] == "the gate says FAIL"
     assert len(answer.splitlines()) > 1
     assert committed(shop, context) == [snapshots, judged, answer]
+
+
+@dataclass
+class OvertakenCarrier:
+    """Carries tasks once another process has done the whole of them, and its step with them."""
+
+    carrier: Carrier
+    overtake: Callable[[], object]
+
+    def carry(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> list[Result]:
+        """Have the other process come first, and do the same behind it."""
+        self.overtake()
+        self.overtake = lambda: None
+        return self.carrier.carry(tasks, run)
+
+
+def test_results_that_another_process_has_committed_meanwhile_stand(
+    shop: ReconciledShop, caplog: pytest.LogCaptureFixture
+) -> None:
+    shop.trade(orders(range(5)), unloaded=orders([4]))
+    context = shop.open()
+    run(shop, context, SNAPSHOT)
+    overtaken = replace(shop, carrier=OvertakenCarrier(shop.carrier, lambda: run(shop, context, RECONCILE)))
+    results = "select hop, counts::text, files::text from makewhole.hop_result order by hop"
+
+    with caplog.at_level(logging.WARNING):
+        said = run(overtaken, context, RECONCILE)
+
+    hops = ["orders→warehouse: 4 of 5 matched, 0 pending", "outbox→orders: 5 of 5 matched, 0 pending"]
+    assert sorted(said.split("; ")) == hops
+    assert [record.getMessage() for record in caplog.records if "meanwhile" in record.getMessage()] == [
+        f"{context.window.label}: another process has compared this revision meanwhile; its results stand"
+    ]
+    assert len(shop.journal_sql("select key from makewhole.finding")) == 1
+    first = shop.journal_sql(results)
+    assert sorted(run(shop, context, RECONCILE).split("; ")) == hops
+    assert shop.journal_sql(results) == first
 
 
 def test_a_step_that_lacks_a_point_or_a_hop_is_not_committed(shop: ReconciledShop) -> None:

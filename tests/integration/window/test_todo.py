@@ -24,6 +24,7 @@ from makewhole.model.plan import Plan, PlanState
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Window, WindowState
 from makewhole.sql import PgConnection
+from makewhole.window.readiness.mistakes import NotReadyError
 
 pytestmark = pytest.mark.integration
 
@@ -227,6 +228,11 @@ def test_windows_name_the_plan_that_waits_the_one_that_failed_and_the_step_that_
         broken = opened(session, 3, WindowState.ERROR, reason="the comparison did not finish")
         failed(session, "reconcile", RefusedError("table shop.orders has no column amount"), broken)
 
+        done = opened(session, 4, WindowState.GAPS, reason="1 duplicate")
+        planned(session, done, PlanState.DONE, "shop-4-plan")
+        whole = opened(session, 5, WindowState.CERTIFIED)
+        planned(session, whole, PlanState.DONE, "shop-5-plan")
+
     said = makewhole("windows", "shop").stdout.splitlines()
 
     assert (
@@ -237,7 +243,13 @@ def test_windows_name_the_plan_that_waits_the_one_that_failed_and_the_step_that_
     assert (
         f"window 3: reconcile did not end well in run tonight of {DAG}: table shop.orders has no column amount"
     ) in said
-    assert f"window 3: the log of reconcile: {URL}/reconcile" in said
+    assert "window 4: plan shop-4-plan is done; why it left these gaps: makewhole findings shop --window 4" in said
+    assert not any("shop-5-plan" in line for line in said)
+    window_3 = [line for line in said if line.startswith("window 3: ")]
+    assert window_3[-2:] == [
+        "window 3: the comparison did not finish",
+        f"window 3: the log of reconcile: {URL}/reconcile",
+    ]
     document = json.loads(makewhole("windows", "shop", "--window", "3", "--json").stdout)
     [failure] = document["failed_steps"]
     assert {name: failure[name] for name in ("step", "run", "log")} == {
@@ -245,6 +257,56 @@ def test_windows_name_the_plan_that_waits_the_one_that_failed_and_the_step_that_
         "run": "tonight",
         "log": f"{URL}/reconcile",
     }
+
+
+def test_a_plan_that_nobody_ended_is_a_repair_that_stopped(journal: str, makewhole: Command) -> None:
+    """As when the last try of its task is killed: no reason is left."""
+    with connect(journal) as session:
+        for number, state, plan_only in (
+            (1, PlanState.RUNNING, False),
+            (2, PlanState.DONE, False),
+            (3, PlanState.APPROVED, True),
+        ):
+            gaps = opened(session, number, WindowState.GAPS, plan_only=plan_only, reason="1 key missing")
+            judged(session, gaps, HopCounts(source_keys=1, missing=1))
+            planned(session, gaps, state, f"shop-{number}-plan")
+
+    items = [json.loads(line) for line in makewhole("todo", "--json").stdout.splitlines()]
+
+    assert [(item["kind"], item["what"], item["command"]) for item in items] == [
+        (
+            "repair_stopped",
+            "has 1 open finding, and its repair stopped: plan shop-1-plan was not ended",
+            "makewhole run shop --window 1",
+        ),
+        ("gaps", "has 1 open finding", "makewhole findings shop --window 2"),
+        ("gaps", "has 1 open finding, and only a plan was asked for", "makewhole run shop --window 3"),
+    ]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_mistakes_that_kept_a_window_from_being_opened_are_one_line(
+    journal: str, makewhole: Command, count: int
+) -> None:
+    mistakes = [
+        Problem(file="connections", path=name, found="is not there", remedy="Add it") for name in ("shop_db", "broker")
+    ]
+    with connect(journal) as session:
+        opened(session, 1, WindowState.CERTIFIED)
+        failed(session, "open_window", NotReadyError(mistakes[:count]))
+    [line] = makewhole("todo", "--json").stdout.splitlines()
+    things, more, them = (("1 thing", "", "it"), ("2 things", ", and 1 more", "them"))[count - 1]
+    shown = makewhole("windows", "shop").stdout.splitlines()
+    assert [text.split(": ")[0] for text in shown[:3]] == [
+        "shop could open no window in run tonight, since 0 min",
+        "   log",
+        "   next",
+    ]
+    assert shown[0].endswith(json.loads(line)["reason"])
+    assert json.loads(line)["reason"] == (
+        f"{things} to mend before a window can be judged: connections: shop_db: is not there{more}. Mend {them}, see "
+        "that `makewhole check --live` finds no other, and run it again"
+    )
 
 
 def test_windows_name_the_certificate_that_was_revoked_until_another_one_stands(

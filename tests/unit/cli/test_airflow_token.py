@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 
 from makewhole.cli.airflow_api import Access, AirflowRefusedError, access, airflow
 from makewhole.cli.main import app
-from makewhole.model.errors import ConfigurationError, PermanentError
+from makewhole.model.errors import ConfigurationError, PermanentError, TransientError
+from makewhole.stack.ports import free_ports
 
 pytestmark = pytest.mark.unit
 
@@ -153,3 +154,14 @@ def test_token_is_sent_and_one_that_is_not_taken_is_named_so(server: str) -> Non
         airflow(Access(url=server, user="anna", password="", token=ANNA)) as api,
     ):
         api.get("/other")
+
+
+@pytest.mark.parametrize("known", [ANNA, None])
+def test_an_airflow_that_is_away_is_named_with_what_shows_its_parts(known: str | None) -> None:
+    (port,) = free_ports(1)
+    url = f"http://127.0.0.1:{port}"
+    with (
+        pytest.raises(TransientError, match=f"^Airflow at {url} does not answer; look at `makewhole status`$"),
+        airflow(Access(url=url, user="anna", password="", token=known)) as api,
+    ):
+        api.get("/dags")

@@ -219,6 +219,7 @@ def test_findings_are_shown_when_kafka_does_not_answer(
 
 def test_windows_are_one_object_a_line(invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "chosen_windows", lambda *_, **__: [window(1), window(2)])
+    monkeypatch.setattr(report, "unopened_items", lambda *_: [])
     monkeypatch.setattr(report, "window_document", lambda _, found: document(found.number))
     assert objects(invoke("windows", "flights", "--json")) == [document(1), document(2)]
     shown = invoke("windows", "flights").stdout
@@ -239,6 +240,7 @@ def test_the_newest_windows_are_listed_and_the_number_of_the_others_is_reported(
     monkeypatch.setattr(report, "chosen_windows", chosen)
     monkeypatch.setattr(report, "window_document", lambda _, found: document(found.number))
     monkeypatch.setattr(report, "show_windows", lambda *_: None)
+    monkeypatch.setattr(report, "unopened_items", lambda *_: [])
     message = "5 older windows not listed; `--last 0` lists all"
     assert message in invoke("windows", "flights", "--last", "2").stdout
     assert "not listed" not in invoke("windows", "flights", "--last", "0").stdout
@@ -248,6 +250,7 @@ def test_the_newest_windows_are_listed_and_the_number_of_the_others_is_reported(
 
 def test_no_window_yet_says_how_to_open_one(invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "chosen_windows", lambda *_, **__: [])
+    monkeypatch.setattr(report, "unopened_items", lambda *_: [])
     assert invoke("windows", "flights").stdout == (
         "flights has no window yet; `makewhole run flights` opens the first\n"
     )

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from makewhole.cli.plan.command import _as_json, _locks
+from makewhole.cli.plan.command import _as_json, _locks, _table
 from makewhole.journal.plan_progress import StoredAction
 from makewhole.model.actions import Action, BeforeUpsert
 from makewhole.model.plan import Plan, PlanState
@@ -85,6 +85,19 @@ def test_the_document_of_a_plan_is_one_line_however_it_is_written() -> None:
             "risks": ["risk"],
         }
         assert line == json.dumps(json.loads(line), ensure_ascii=False) + "\n"
+
+
+def test_people_see_why_an_action_was_refused() -> None:
+    action = Action(seq=7, hop="a→b", target="b", key="k", key_hash="0", chunk=0, before=BeforeUpsert(place="pg:b"))
+    refusal = Refusal(RefusalCode.UNFIT, "the table does not take it")
+    table = _table([StoredAction(action=action, outcome="refused", refusal=refusal)])
+    assert [str(*column.cells) for column in table.columns] == [
+        "7",
+        "upsert",
+        "b",
+        "k",
+        "refused: unfit: the table does not take it",
+    ]
 
 
 def test_a_plan_is_written_before_all_of_its_actions_are_read() -> None:

@@ -1,5 +1,6 @@
 """Test which errors of a step are kept in the journal, and that a task whose application left a reason ends with it."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -185,7 +186,9 @@ def test_the_last_line_of_a_failed_tasks_log_is_its_reason(
 ) -> None:
     left: dict[str, str] = {}
     ti = SimpleNamespace(task_id="open_window", xcom_push=lambda key, value: left.update({key: value}))
-    log_last_line({"exception": error, "ti": ti})
+    with caplog.at_level(logging.INFO, "makewhole.orchestration.last_line"):
+        log_last_line({"exception": error, "ti": ti})
+    assert caplog.messages[-2] == "::endgroup::"  # of the group that Airflow opens around callbacks, and shows closed
     assert caplog.messages[-1].startswith(line)
     assert left == {REASON_OF_FAILURE: caplog.messages[-1]}
     assert "secret" not in caplog.text

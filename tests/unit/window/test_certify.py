@@ -194,6 +194,44 @@ def test_gaps_say_what_became_of_the_plan(committed: CommittedEvidence, state: s
     )
 
 
+@pytest.mark.parametrize(
+    ("state", "is_plan_only", "is_known", "said"),
+    [
+        (
+            "running",
+            False,
+            False,
+            ". The repair broke off: plan p was not ended, and its task left no reason, as when it is killed",
+        ),
+        (
+            "approved",
+            False,
+            False,
+            ". The repair broke off: plan p was not ended, and its task left no reason, as when it is killed",
+        ),
+        ("approved", True, False, ". Only a plan was asked for"),
+        ("done", False, False, ""),
+        (
+            "running",
+            False,
+            True,
+            ". The repair broke off: compensate did not end well in run tonight of "
+            "makewhole_oncall: topic b is read-only",
+        ),
+    ],
+)
+def test_gaps_say_that_the_task_of_their_plan_was_killed(
+    committed: CommittedEvidence, state: str, is_plan_only: bool, is_known: bool, said: str
+) -> None:
+    committed.results[RECONCILED]["a→b"] = GAPPY
+    committed.gates = {RECONCILED: gate(GateAnswer.FAIL, "1 missing")}
+    plan = SimpleNamespace(id="p", reason=None, state=SimpleNamespace(value=state))
+    committed.plan, committed.is_plan_only = SimpleNamespace(plan=plan), is_plan_only
+    committed.broken = [broke("compensate", "topic b is read-only")] if is_known else []
+
+    assert decided() == (WindowState.GAPS, f"1 missing{said}")
+
+
 # What else stands against a certificate
 
 

@@ -112,7 +112,8 @@ def _table(actions: Sequence[StoredAction]) -> Table:
         table.add_column(heading, overflow="fold")
     for item in actions:
         action = item.action
-        cells = (str(action.seq), action.remedy.value, action.target, action.key, item.outcome or "")
+        why = "" if item.refusal is None else f": {item.refusal}"
+        cells = (str(action.seq), action.remedy.value, action.target, action.key, f"{item.outcome or ''}{why}")
         table.add_row(*(Text(printable(cell)) for cell in cells))
     return table
 

@@ -83,6 +83,11 @@ def waiting_items(journal: PgConnection, log_url: LogUrl) -> list[TodoItem]:
     )
 
 
+def unopened_items(journal: PgConnection, pipeline: str, log_url: LogUrl) -> list[TodoItem]:
+    """Return the runs of a pipeline that could open no window, and that trying again does not help."""
+    return [_of_unopened(run, log_url) for run in waiting.unopened(journal) if run.pipeline == pipeline]
+
+
 def ranked(items: Iterable[TodoItem]) -> list[TodoItem]:
     """Return items in the order of `Waits`, then by what ends first, then the oldest first."""
     kinds = list(Waits)
@@ -194,9 +199,15 @@ def _of_unopened(run: UnopenedRun, log_url: LogUrl) -> TodoItem:
         run=run.run,
         command=f"makewhole run {run.pipeline}",
         since=run.failed_at,
-        reason=run.reason,
+        reason=_in_a_line(run.reason),
         log=log_url(run.dag, run.run, run.step),
     )
+
+
+def _in_a_line(reason: str) -> str:
+    """Return the reason in one line: of a numbered list of mistakes the last line, which is about all of them."""
+    *listed, last = reason.splitlines() or [reason]
+    return last if listed and listed[0].startswith("1. ") else "; ".join([*listed, last])
 
 
 def _of_channel(channel: FailingChannel) -> TodoItem:
@@ -214,7 +225,13 @@ def _of_channel(channel: FailingChannel) -> TodoItem:
 
 def _of_window(window: WaitingWindow, log_url: LogUrl) -> TodoItem:
     kind = _kind(window)
-    broke = f"{window.step} broke" if window.step else "a step broke"
+    broke = (
+        f"{window.step} broke"
+        if window.step
+        else f"plan {window.plan} was not ended"
+        if window.plan
+        else "a step broke"
+    )
     findings = counted(window.findings, "open finding")
     what = {
         Waits.ERROR: f"is in error: {broke}",
@@ -237,6 +254,8 @@ def _of_window(window: WaitingWindow, log_url: LogUrl) -> TodoItem:
 
 def _kind(window: WaitingWindow) -> Waits:
     if window.step in _REPAIR and window.state in (WindowState.GAPS, WindowState.OPEN):
+        return Waits.REPAIR_STOPPED
+    if window.plan is not None and window.state is WindowState.GAPS:
         return Waits.REPAIR_STOPPED
     by_state = {WindowState.GAPS: Waits.GAPS, WindowState.NOT_KNOWN: Waits.NOT_KNOWN}
     return by_state.get(window.state, Waits.ERROR)

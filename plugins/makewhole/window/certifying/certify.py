@@ -304,9 +304,12 @@ def _uncertified_state(
     stored = plans.plan_of_window(journal, window.pipeline, window.number, window.revision)
     if stored is not None and stored.plan.reason and stored.plan.state.value in ("refused", "rejected"):
         why = f"{why}. The plan was {stored.plan.state.value}: {stored.plan.reason}"
+    plan_only = windows.is_plan_only(journal, window)
     broken = _failure(journal, window, _REPAIR_STEPS)
+    if broken is None and stored is not None and stored.plan.state.value in ("approved", "running") and not plan_only:
+        broken = f"plan {stored.plan.id} was not ended, and its task left no reason, as when it is killed"
     if broken is not None:
         why = f"{why}. The repair broke off: {broken}"
-    if windows.is_plan_only(journal, window):
+    if plan_only:
         why = f"{why}. Only a plan was asked for"
     return WindowState.GAPS, why

@@ -97,8 +97,8 @@ def listed(problems: Iterable[Problem]) -> str:
 def summary(problems: Sequence[Problem]) -> str:
     """Return in a line how many problems there are, the first of them, and the next step."""
     first = problems[0]
-    more = f", and {len(problems) - 1} more above" if len(problems) > 1 else ""
+    more, them = (f", and {len(problems) - 1} more", "them") if len(problems) > 1 else ("", "it")
     return (
         f"{counted(len(problems), 'thing')} to mend before a window can be judged: {first.file}: {first.path}: "
-        f"{first.found}{more}. Mend them, see that `makewhole check --live` finds no other, and run it again"
+        f"{first.found}{more}. Mend {them}, see that `makewhole check --live` finds no other, and run it again"
     )
