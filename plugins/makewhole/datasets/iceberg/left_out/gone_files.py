@@ -4,8 +4,9 @@ Who expires snapshots commits that first, and removes their files then. So a fil
 still has the snapshot that lists it was removed by what knows nothing of the table, and trying again does not help.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 from pyiceberg.io import FileIO
 from pyiceberg.table import Table
@@ -50,9 +51,24 @@ def gone_path(error: FileNotFoundError, path: str = "a file") -> str:
     return str(error.filename or path)
 
 
+@contextmanager
+def reading_lists(table: Table, name: str) -> Iterator[None]:
+    """Read lists of files of any snapshot that a table has.
+
+    Raises:
+        RefusedError: one of them is gone, and its snapshot is not expired.
+        TransientError: a snapshot was expired meanwhile.
+    """
+    try:
+        yield
+    except FileNotFoundError as error:
+        require_kept(table, name, [snapshot.snapshot_id for snapshot in table.metadata.snapshots])
+        raise refused_list(error, name, table.metadata.current_snapshot_id) from error
+
+
 def refused_list(error: FileNotFoundError, name: str, snapshot: int | None) -> RefusedError:
-    """Return the error of a list of files without which nothing is known of a snapshot: that of its manifests, or one
-    of deletes, which may take any row away."""
+    """Return the error of a list of files without which what is asked of a table cannot be known: that of a snapshot's
+    manifests, or one of deletes, which may take any row away. `snapshot`: the current one."""
     return RefusedError(
         f"{gone_path(error)} is gone, a list of files of snapshot {snapshot} of {name}: nothing of the table can be "
         "judged or repaired without it. Restore it, or roll the table back to a snapshot that does not list it (what "
