@@ -96,3 +96,15 @@ def rows_of(orders: Iterable[Order]) -> list[dict[str, Any]]:
 def positioned(orders: Sequence[Order], first: int = 0, partition: int = 0) -> list[dict[str, Any]]:
     """Return rows with the positions of records: those of one partition, from an offset on."""
     return [{**row_of(order), "p": partition, "o": first + at} for at, order in enumerate(orders)]
+
+
+def spoil(place: FilesPlace, path: str, column: str = "amount", group: int = 0) -> bytes:
+    """Flip a bit in the middle of the pages of a column; return what the file was."""
+    whole = place.content(path)
+    footer = pq.read_metadata(io.BytesIO(whole))
+    found = footer.row_group(group)
+    [chunk] = [found.column(at) for at in range(found.num_columns) if found.column(at).path_in_schema == column]
+    first = chunk.dictionary_page_offset or chunk.data_page_offset
+    at = first + chunk.total_compressed_size // 2
+    place.store.replace(path, whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :])
+    return whole

@@ -22,6 +22,7 @@ class HdfsServers(ClosingContext):
     def __init__(self, folder: Path) -> None:
         self.port, web, *data = free_ports(5)
         name_folder, data_folder = folder / "name", folder / "data"
+        self._blocks = data_folder / "blocks"
         shared = {
             "fs.defaultFS": self.url,
             "dfs.replication": "1",
@@ -61,6 +62,15 @@ class HdfsServers(ClosingContext):
     def client(self) -> hdfs_native.Client:
         """Return a client of its own."""
         return hdfs_native.Client(self.url)
+
+    def lose_block(self, content: bytes) -> None:
+        """Remove the block with this content, the only one of its file, from the DataNode's disk."""
+        [block] = [path for path in self._blocks.rglob("blk_*") if path.read_bytes() == content]
+        block.unlink()
+
+    def stop_data_node(self) -> None:
+        """End the DataNode, and leave the NameNode."""
+        self._servers[-1].stop()
 
     def close(self) -> None:
         """End both."""

@@ -7,6 +7,7 @@ from typing import IO, TypeVar, cast
 
 import hdfs_native
 
+from makewhole.file_stores.broken_parts import broken_block
 from makewhole.file_stores.store import FileEntry, FileStamp, answering, as_changed, hidden_name, stamp_of
 
 Renamed = TypeVar("Renamed")
@@ -50,6 +51,9 @@ class HdfsStore:
     def open(self, path: str) -> IO[bytes]:
         with answering(self.root):
             return cast(IO[bytes], self.client.read(self._full(path)))
+
+    def broken_part(self, path: str) -> str:
+        return broken_block(self.client, self._full(path))
 
     def publish(self, path: str, content: bytes) -> bool:
         def rename(hidden: str) -> bool:

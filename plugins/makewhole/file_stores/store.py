@@ -83,6 +83,11 @@ class FileStore(Protocol):
         """
         ...
 
+    def broken_part(self, path: str) -> str:
+        """Return the part of a file that is there and cannot be read; empty: the system has no such parts, or all of
+        them can be."""
+        ...
+
     def publish(self, path: str, content: bytes) -> bool:
         """Write a file that is visible as a whole, or not at all; return whether it was. False: the name is taken, and
         what is there stays as it is.

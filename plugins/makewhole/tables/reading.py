@@ -19,12 +19,15 @@ from makewhole.tables.shape import RowsAhead, TimeBounds
 @dataclass(frozen=True, kw_only=True)
 class UnreadableFile:
     """A file of a table that cannot be read, or that no reader takes: its path, its size, and when it was written.
-    `is_spoilt`: it is whole, and pages of it do not decode."""
+    `is_spoilt`: it is whole, and pages of it do not decode. `is_gone`: it is not there, and a list of the table names
+    it. `commit`: the snapshot that brought it, where the table has snapshots."""
 
     path: str
     size_bytes: int
     written: datetime
     is_spoilt: bool = False
+    is_gone: bool = False
+    commit: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,8 +76,8 @@ class TableReader(Protocol):
 
     @property
     def unreadable(self) -> Sequence[UnreadableFile]:
-        """The files of a view that is held which turned out not to decode: the view is to leave them out, and all is to
-        be read again. Complete when all frames were taken."""
+        """The files of a view that is held which turned out to be gone or not to decode: the view is to leave them out,
+        and all is to be read again. Complete when all frames were taken."""
         ...
 
     def part(self, bounds: TimeBounds | None, part: Any) -> Iterator[pl.DataFrame]:

@@ -113,6 +113,8 @@ def _of_files(kind: IncidentKind, point: TablePoint, files: Sequence[UnreadableF
     listed = [
         {"path": one.path, "size_bytes": one.size_bytes, "written": one.written.isoformat()}
         | ({"spoilt": True} if one.is_spoilt else {})
+        | ({"gone": True} if one.is_gone else {})
+        | ({"snapshot": one.commit} if one.commit else {})
         for one in files[:_FILES_LISTED_MOST]
     ]
     detail = {"files": listed, "number": len(files), **more}

@@ -61,3 +61,25 @@ def test_nothing_is_named_where_nothing_is_left(shop: FilesShop) -> None:
     left(shop, "_temporary/1/a.parquet", YOUNG)
     context, closed = shop.whole_way()
     assert (closed.state, named(shop, context)) == (WindowState.CERTIFIED, [])
+
+
+@pytest.mark.parametrize("place", ["hdfs", "s3"], indirect=True)
+def test_what_no_reader_takes_is_named_on_servers_by_their_own_times(shop: FilesShop) -> None:
+    """The time of an object cannot be set: the age is short, and waited for."""
+    shop.describe_files(more={"committed": "manifest"}, max_age="2s")
+    shop.send(MADE)
+    load(shop, "manifest", "job-1", MADE)
+    paths = [".b.parquet.inprogress", "_temporary/0/a.parquet", "c.parquet._COPYING_", "job-2/a.parquet"]
+    for path in paths:
+        shop.load(path, MADE[:1])
+    time.sleep(2.5)
+
+    context, closed = shop.whole_way()
+
+    assert closed.state is WindowState.CERTIFIED
+    [found] = named(shop, context)
+    assert [one["path"] for one in found.detail["files"]] == paths
+    assert found.detail["size_bytes"] == sum(len(shop.place.content(path)) for path in paths)
+    for path in paths:
+        shop.place.store.remove(path)
+    assert named(shop, shop.judged()) == []

@@ -1,9 +1,6 @@
 """Test windows over datasets with files whose footer is whole and whose pages do not decode: what these may hold is not
 known, whatever reads them first, and the rest is judged."""
 
-import io
-
-import pyarrow.parquet as pq
 import pytest
 
 from makewhole.model.errors import RefusedError
@@ -12,7 +9,7 @@ from makewhole.model.window import WindowState
 from tests.integration.files.files_shop import FilesShop
 from tests.integration.files.test_files_repair import ALL
 from tests.integration.files.test_unreadable_files import EVERY, kinds
-from tests.world.files_lake import POSITIONED, FilesPlace, positioned, rows_of
+from tests.world.files_lake import POSITIONED, positioned, rows_of, spoil
 from tests.world.orders import orders
 from tests.world.shop import STORE_HOP
 
@@ -24,18 +21,6 @@ LOST, TWICE, HELD = (
     ("duplicate", "written_before_committed"),
     ("pending", "in_doubt"),
 )
-
-
-def spoil(place: FilesPlace, path: str, column: str = "amount", group: int = 0) -> bytes:
-    """Flip a bit in the middle of the pages of a column; return what the file was."""
-    whole = place.content(path)
-    footer = pq.read_metadata(io.BytesIO(whole))
-    found = footer.row_group(group)
-    [chunk] = [found.column(at) for at in range(found.num_columns) if found.column(at).path_in_schema == column]
-    first = chunk.dictionary_page_offset or chunk.data_page_offset
-    at = first + chunk.total_compressed_size // 2
-    place.store.replace(path, whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :])
-    return whole
 
 
 def write(shop: FilesShop) -> None:

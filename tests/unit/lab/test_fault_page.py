@@ -14,7 +14,7 @@ CONSUMERS, STORES, VALUES = {36, 42, 43, 56, 70, 71}, {*range(23, 28), 48, 78}, 
 TRUTHS = {*range(45, 48), *range(49, 56), *range(57, 62), *range(64, 70), *range(72, 78)}
 PATTERNS, COPIERS, FILES = {21, 22, *range(80, 98)}, {*range(111, 120)}, {*range(151, 160)}
 ICEBERG = {*range(141, 148)}
-KAFKAS_OWN, PUBLISHED, ADDED_UP = {*range(131, 135)}, {129, 130}, {161}
+KAFKAS_OWN, PUBLISHED, ADDED_UP, LOST_FILES = {*range(131, 135)}, {129, 130}, {161}, {162, 163}
 
 
 def test_the_page_is_what_the_lab_said() -> None:
@@ -29,7 +29,7 @@ def test_every_scenario_is_reported_and_no_other() -> None:
 def test_the_lab_has_every_fault_of_the_topic_side_of_repairs_of_consumers_and_of_patterns() -> None:
     rows = {scenario.row for scenario in load().values()}
     known = TOPIC_SIDE | REPAIRS | CONSUMERS | STORES | VALUES | TRUTHS | PATTERNS | COPIERS | FILES
-    assert rows == known | KAFKAS_OWN | PUBLISHED | ADDED_UP | ICEBERG
+    assert rows == known | KAFKAS_OWN | PUBLISHED | ADDED_UP | ICEBERG | LOST_FILES
 
 
 def test_rows_are_chosen_by_number_in_the_order_of_the_table() -> None:

@@ -61,6 +61,21 @@ def test_an_incident_of_a_table_says_what_happened_and_blocks_nothing(found: Inc
     assert not found.blocks(Pipeline(name="shop", points={}, hops=()))
 
 
+def test_files_that_cannot_be_read_are_named_with_their_snapshot_and_what_to_do() -> None:
+    cut_off = {"path": "a.parquet", "size_bytes": 4, "written": "2026-11-01T02:03:04+00:00"}
+    spoilt = {**cut_off, "path": "b.parquet", "snapshot": "7", "spoilt": True}
+    gone = {**cut_off, "path": "c.parquet", "snapshot": "8", "gone": True}
+    found = incident(IncidentKind.UNREADABLE_FILES, number=3, files=[cut_off, spoilt, gone])
+    assert incident_sentence(found) == (
+        "3 files of warehouse (dw.departures) cannot be read: a.parquet (4 bytes, written 2026-11-01 02:03 UTC); "
+        "b.parquet (4 bytes, written 2026-11-01 02:03 UTC by snapshot 7; it does not decode); "
+        "c.parquet (listed 2026-11-01 02:03 UTC by snapshot 8; it is gone). What they hold is not known"
+    )
+    assert settled_by(found).startswith("restore what is gone. Where it is lost for good, take it out of the table")
+    whole = incident(IncidentKind.UNREADABLE_FILES, number=1, files=[cut_off])
+    assert settled_by(whole).startswith("have their writer write them again")
+
+
 def test_it_says_what_to_do() -> None:
     assert settled_by(incident(IncidentKind.NO_TIME_INDEX, column="loaded_at")) == (
         "make one: `create index concurrently on dw.departures (loaded_at)`"

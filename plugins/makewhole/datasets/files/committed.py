@@ -3,6 +3,7 @@
 import json
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from makewhole.file_stores.store import FileEntry, FileStore
 from makewhole.model.errors import RefusedError, TransientError
@@ -39,11 +40,18 @@ def is_manifest(path: str) -> bool:
     return name.startswith(_PREFIX) and name.endswith(_SUFFIX) and not (folder and is_hidden(folder))
 
 
-def counting_files(
-    store: FileStore, files: Sequence[FileEntry], marker: str
-) -> tuple[list[FileEntry], list[FileEntry]]:
-    """Return the files of a listing that count, and those that readers would look at and that nothing commits.
-    `marker`: as in `DatasetPlace`.
+@dataclass(frozen=True, kw_only=True)
+class CountingFiles:
+    """The files of a listing that count; those that readers would look at and that nothing commits; and those that a
+    manifest names and that are not there, without a size, as of the time at which that was written."""
+
+    counting: Sequence[FileEntry]
+    uncommitted: Sequence[FileEntry] = ()
+    gone: Sequence[FileEntry] = ()
+
+
+def counting_files(store: FileStore, files: Sequence[FileEntry], marker: str) -> CountingFiles:
+    """Return which files of a listing count. `marker`: as in `DatasetPlace`.
 
     Raises:
         RefusedError: a manifest names what is no file of the dataset.
@@ -51,15 +59,25 @@ def counting_files(
     """
     seen = [file for file in files if not is_hidden(file.path)]
     if not marker:
-        return seen, []
+        return CountingFiles(counting=seen)
     if marker == MANIFESTS:
-        listed = {path for file in files if is_manifest(file.path) for path in _listed(store, file)}
-        counting = [file for file in files if file.path in listed]
-        return counting, [file for file in seen if file.path not in listed]
+        listed = {path: file for file in files if is_manifest(file.path) for path in _listed(store, file)}
+        there = {file.path for file in files}
+        return CountingFiles(
+            counting=[file for file in files if file.path in listed],
+            uncommitted=[file for file in seen if file.path not in listed],
+            gone=[
+                FileEntry(path=path, size_bytes=0, modified_ms=listed[path].modified_ms)
+                for path in sorted(listed.keys() - there)
+            ],
+        )
     marked = {file.path.rpartition("/")[0]: file for file in files if file.name == marker}
     is_committed = [_is_committed(file, marked) for file in seen]
     pairs = list(zip(seen, is_committed, strict=True))
-    return [file for file, counts in pairs if counts], [file for file, counts in pairs if not counts]
+    return CountingFiles(
+        counting=[file for file, counts in pairs if counts],
+        uncommitted=[file for file, counts in pairs if not counts],
+    )
 
 
 def _listed(store: FileStore, manifest: FileEntry) -> Iterator[str]:

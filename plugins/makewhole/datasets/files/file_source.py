@@ -62,8 +62,8 @@ class FileSource:
         with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
             own = dict(zip(found.files, pool.map(self._own_schema, found.files), strict=True))
         self._own = {data: schema for data, schema in own.items() if schema is not None}
-        unreadable = tuple(data for data, schema in own.items() if schema is None)
-        return replace(found, files=tuple(self._own), unreadable=unreadable)
+        unreadable = [data for data, schema in own.items() if schema is None]
+        return replace(found, files=tuple(self._own), unreadable=tuple(sorted([*unreadable, *found.gone])))
 
     def leave_out(self, files: Collection[DataFile]) -> None:
         """Take files whose pages do not decode for such as cannot be read, from now on."""

@@ -61,12 +61,14 @@ def folder_name(name: str, text: str | None) -> str:
 @dataclass(frozen=True, kw_only=True)
 class Listing:
     """The files of a dataset at one moment: those that count, by path; those that a writer has not committed; those
-    that would count and are no whole Parquet files; and those that no reader looks at, with rows by their path."""
+    that would count and are no whole Parquet files; those that no reader looks at, with rows by their path; and those
+    that a manifest names, and that are not there."""
 
     files: tuple[DataFile, ...]
     uncommitted: tuple[DataFile, ...] = ()
     unreadable: tuple[DataFile, ...] = ()
     left_over: tuple[DataFile, ...] = ()
+    gone: tuple[DataFile, ...] = ()
 
 
 def listing_now(store: FileStore, marker: str = "") -> Listing:
@@ -79,13 +81,14 @@ def listing_now(store: FileStore, marker: str = "") -> Listing:
     """
     found = store.list()
     for _ in range(_LISTED_MOST):
-        counting, uncommitted = counting_files(store, found, marker)
+        known = counting_files(store, found, marker)
         again = store.list()
         if list(again) == list(found):
             return Listing(
-                files=tuple(DataFile(file=file) for file in counting),
-                uncommitted=tuple(DataFile(file=file) for file in uncommitted),
+                files=tuple(DataFile(file=file) for file in known.counting),
+                uncommitted=tuple(DataFile(file=file) for file in known.uncommitted),
                 left_over=tuple(DataFile(file=file) for file in found if is_left_over(file.path)),
+                gone=tuple(DataFile(file=file) for file in known.gone),
             )
         found = again
     raise TransientError(f"the files of {store.root} changed each of {_LISTED_MOST} times that they were listed")

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from makewhole.datasets.arrow_types import ColumnType
 from makewhole.datasets.files.listing import DataFile
 from makewhole.datasets.files.spans import Wanted, may_hold
+from makewhole.file_stores.broken_parts import not_readable
 from makewhole.file_stores.store import FileStore, answering
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.native.arrays import ArrowArray, Bools, Int64s
@@ -129,6 +130,9 @@ def _group(
     """Return a group of rows; None: a page of it does not decode, which `spoilt` says now."""
     try:
         return file.read_row_group(at, columns=columns, use_threads=False)
+    except RuntimeError:  # of HDFS, where a block cannot be read
+        require_bytes(store, data)
+        raise
     except (pa.ArrowException, OSError) as error:
         require_bytes(store, data)
         if spoilt is None:
@@ -148,11 +152,14 @@ def require_bytes(store: FileStore, data: DataFile) -> None:
         TransientError: it is gone, was written again, or the system does not answer.
     """
     try:
-        with answering(store.root), store.open(data.path) as content:
+        with store.open(data.path) as content:
             while content.read(_BLOCK_BYTES):
                 pass
     except FileNotFoundError:
         raise TransientError(f"{store.root}/{data.path} went while it was read; read again") from None
+    except (OSError, RuntimeError) as error:
+        with answering(store.root):
+            raise not_readable(f"{store.root}/{data.path}", store.broken_part(data.path)) from error
     require_unchanged(store, data)
 
 
@@ -181,6 +188,9 @@ def opened(store: FileStore, data: DataFile) -> Iterator[pq.ParquetFile]:
             yield file
     except FileNotFoundError:
         raise TransientError(f"{store.root}/{data.path} went while it was read; read again") from None
+    except RuntimeError:  # of HDFS, where a block cannot be read
+        require_bytes(store, data)
+        raise
     except (pa.ArrowException, OSError) as error:
         require_bytes(store, data)
         raise UnreadableFileError(

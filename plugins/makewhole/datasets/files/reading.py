@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
@@ -211,7 +211,10 @@ class HeldListing:
             seen=self.seen,
             parts=tuple(tuple(part) for part in found),
             unreadable=tuple(
-                as_unreadable(one, is_spoilt=one in self.source.left_out) for one in self.source.listing.unreadable
+                replace(
+                    as_unreadable(one, is_spoilt=one in self.source.left_out), is_gone=one in self.source.listing.gone
+                )
+                for one in self.source.listing.unreadable
             ),
             not_taken=tuple(as_unreadable(one, is_spoilt=False) for one in self._not_taken()),
         )

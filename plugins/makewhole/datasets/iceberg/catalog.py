@@ -18,6 +18,7 @@ from pyiceberg.exceptions import (
     UnauthorizedError,
 )
 from pyiceberg.table import Table
+from pyiceberg.typedef import Identifier
 from sqlalchemy.exc import SQLAlchemyError
 
 from makewhole.datasets.iceberg.warehouse import IO_NAME, IO_PROPERTY, with_own_classes
@@ -26,6 +27,7 @@ from makewhole.model.errors import PermanentError, RefusedError, TransientError
 
 _MOST_CATALOGS = 8
 _MOST_LOOKED_AT = 200
+_MOST_LOADS = 3
 _DENIED = ("ACCESS_DENIED", "AWS Error [code 15]", "INVALID_ACCESS_KEY_ID", "SIGNATURE_DOES_NOT_MATCH")
 """Texts of pyarrow's client of S3 where an answer is a refusal; it raises `OSError` for all that goes wrong."""
 
@@ -55,14 +57,45 @@ def load_table(connection: IcebergConnection, name: str) -> Table:
 
     Raises:
         NoTableError: there is none.
+        RefusedError: the file of its metadata is gone.
         TransientError: the catalogue cannot be reached.
     """
     catalog = open_catalog(connection)
     with translated(f"{name} at connection {connection.id}"):
         try:
-            return catalog.load_table(name)
+            return _loaded(catalog, name)
         except (NoSuchTableError, NoSuchNamespaceError):
             raise NoTableError(f"there is no table {name} in the catalogue of connection {connection.id}") from None
+
+
+def loaded_again(table: Table, name: str) -> Table:
+    """Return a table as it is now. Raises what `load_table` does."""
+    with translated(name):
+        try:
+            return _loaded(table.catalog, table.name())
+        except (NoSuchTableError, NoSuchNamespaceError):
+            raise NoTableError(f"{name} is not in its catalogue any more") from None
+
+
+def _loaded(catalog: Catalog, name: str | Identifier) -> Table:
+    """Return a table by its metadata. Another commit may remove the file of these between the question where it is and
+    its reading; one that is gone at each of some tries was removed by what knows nothing of the table.
+
+    Raises:
+        RefusedError: it is gone.
+    """
+    for _ in range(_MOST_LOADS - 1):
+        with suppress(FileNotFoundError):
+            return catalog.load_table(name)
+    try:
+        return catalog.load_table(name)
+    except FileNotFoundError as error:
+        table = name if isinstance(name, str) else ".".join(name)
+        raise RefusedError(
+            f"{error.filename or 'a file'} is gone, the metadata of {table}: nothing is known of the table without it. "
+            "Bring back what it lies on, or restore it; or register the "
+            "newest metadata that are left (`register_table`). Then run this window again"
+        ) from error
 
 
 def table_with(connection: IcebergConnection, uuid: str) -> str | None:
@@ -91,8 +124,9 @@ def translated(what: str, file: str = "a file") -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise TransientError(
-            f"{file} of {what} is gone: the snapshot that it belongs to was expired, or the file was removed from the "
-            "storage; read again, and if it is still gone, restore it, for the table cannot be read without it"
+            f"{error.filename or file} of {what} is gone: the snapshot that it belongs to was expired, or the file was "
+            "removed from the storage; read again, and if it is still gone, restore it, for the table cannot be read "
+            "without it"
         ) from error
     except (UnauthorizedError, ForbiddenError, AuthorizationExpiredError, PermissionError) as error:
         raise PermanentError(f"{what} may not be used ({type(error).__name__}); give the user the right to") from None

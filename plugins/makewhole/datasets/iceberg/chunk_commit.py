@@ -17,6 +17,7 @@ from makewhole.datasets.iceberg.data_files import ListedFile
 from makewhole.datasets.iceberg.describe import arrow_schema, description_of, table_number
 from makewhole.datasets.iceberg.fates import ATTEMPT
 from makewhole.datasets.iceberg.kept import KeptTable
+from makewhole.datasets.iceberg.left_out.gone_files import reading_lists
 from makewhole.datasets.iceberg.open_table import require_columns, rows_of_keys
 from makewhole.datasets.iceberg.reading import Snapshotted
 from makewhole.datasets.nested_values import rows_of_images
@@ -104,7 +105,9 @@ class ChunkSource:
                 "makewhole.target": rows.id.target,
                 "makewhole.chunk": str(rows.id.chunk),
             }
-            done = commit(self.source.table, added=[*left, new], adopted=adopted, removed=gone, properties=properties)
+            with reading_lists(self.source.table, self.point.table):
+                table, parts = self.source.table, [*left, new]
+                done = commit(table, added=parts, adopted=adopted, removed=gone, properties=properties)
         return done is not None
 
     def _written_again(self, removed: Iterable[tuple[str, int, int]]) -> tuple[list[DataFile], list[pa.Table]]:

@@ -1,7 +1,7 @@
 """List the data files of a snapshot: each as often as the table lists it, with the deletes that apply to it."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from pyiceberg.expressions import BooleanExpression
@@ -29,6 +29,11 @@ class ListedFile:
     sequence: int
     groups: tuple[int, ...] | None = None
 
+    @property
+    def paths(self) -> set[str]:
+        """The files without which its rows are not known: itself, and its deletes."""
+        return {self.file.file_path, *(one.file_path for one in self.deletes)}
+
     def around_number(self, location: str) -> tuple[str, str]:
         """Return what stands before and behind the number of a row in the place of each: the file, inside the table's
         own location, and the snapshot that brought it."""
@@ -38,16 +43,38 @@ class ListedFile:
 
 
 def listed_files(
-    table: Table, snapshot: Snapshot | None, name: str, where: BooleanExpression | None = None
+    table: Table,
+    snapshot: Snapshot | None,
+    name: str,
+    where: BooleanExpression | None = None,
+    *,
+    without: Collection[str] = (),
+    gone: list[ManifestFile] | None = None,
 ) -> list[ListedFile]:
-    """Return the data files of a snapshot in a fixed order; only those that may have rows for which `where` holds.
+    """Return the data files of a snapshot in a fixed order; only those that may have rows for which `where` holds, and
+    those of no manifest among the paths `without`. A manifest of data files that is gone is added to `gone`.
 
     Raises:
         RefusedError: it has deletes that cannot be applied.
+        FileNotFoundError: the list of its manifests is gone, or one that lists deletes, or any without such a list.
     """
     if snapshot is None:
         return []
-    manifests = snapshot.manifests(table.io)
+    left = [manifest for manifest in snapshot.manifests(table.io) if manifest.manifest_path not in without]
+    while True:
+        try:
+            return _files_of(table, left, name, where)
+        except FileNotFoundError as error:
+            lost = [one for one in left if one.manifest_path == error.filename and one.content is ManifestContent.DATA]
+            if gone is None or not lost:
+                raise
+            gone += lost
+            left = [one for one in left if one not in lost]
+
+
+def _files_of(
+    table: Table, manifests: Sequence[ManifestFile], name: str, where: BooleanExpression | None
+) -> list[ListedFile]:
     _require_known_deletes(table, manifests, name)
     entries: dict[int, ManifestEntry] = {}
 

@@ -17,8 +17,8 @@ class OtherTableError(RefusedError):
 @dataclass(frozen=True, kw_only=True)
 class SnapshotView:
     """A table (`uuid`: one that is made again has another), its snapshot (None: it has no rows yet), the number of that
-    among the commits of the table, and the schema. `without`: the paths of its data files that cannot be read, of which
-    it has no rows."""
+    among the commits of the table, and the schema. `without`: the paths of its files that cannot be read; it has no
+    rows of a data file among them, or with deletes among them, or that a manifest among them lists."""
 
     uuid: str
     snapshot: int | None

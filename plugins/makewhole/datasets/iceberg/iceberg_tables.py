@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from makewhole.datasets.iceberg.catalog import translated
 from makewhole.datasets.iceberg.delivery import weak_properties
 from makewhole.datasets.iceberg.describe import SYSTEM, changed_since, describe_columns, existing, table_of
+from makewhole.datasets.iceberg.left_out.gone_files import reading_lists
 from makewhole.datasets.iceberg.open_table import IcebergSession
 from makewhole.datasets.iceberg.outside import rows_outside
 from makewhole.datasets.iceberg.predicates import inside
@@ -69,7 +70,9 @@ class IcebergTables(DatasetTables):
 
     def sink_commit(self, store: TablePoint, sink: SinkGroup) -> SinkCommit:
         with translated(f"{store.table} at connection {self.connection.id}"):
-            return sink_commit(table_of(self.connection, store), sink)
+            table = table_of(self.connection, store)
+            with reading_lists(table, store.table):
+                return sink_commit(table, sink)
 
     @contextmanager
     def writer(self, point: TablePoint, purpose: str) -> Iterator[IcebergWriter]:

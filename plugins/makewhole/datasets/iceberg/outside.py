@@ -13,6 +13,7 @@ from pyiceberg.expressions.visitors import _InclusiveMetricsEvaluator
 from makewhole.datasets.iceberg.catalog import translated
 from makewhole.datasets.iceberg.data_files import ListedFile
 from makewhole.datasets.iceberg.files_outside import NO_SPEC, FileOutside, files_outside
+from makewhole.datasets.iceberg.left_out.gone_files import reading_lists
 from makewhole.datasets.iceberg.predicates import of_keys
 from makewhole.datasets.iceberg.read_file import FileRows
 from makewhole.datasets.iceberg.reading import Snapshotted
@@ -85,7 +86,7 @@ def found_outside(
     reasons."""
     if not keys:
         return
-    with translated(source.name):
+    with translated(source.name), reading_lists(source.table, source.name):
         outside = files_outside(source.table)
     wanted = WantedKeys.of_texts(point, keys)
     where = of_keys(source.schema, point, wanted)

@@ -49,10 +49,17 @@ class FileRows:
 
 @dataclass(frozen=True, kw_only=True)
 class SpoiltRows:
-    """A group of rows of a data file with a page that does not decode; None: its footer does not."""
+    """A group of rows of a data file with a page that does not decode; None: its footer does not, or it is gone, or a
+    file of deletes that applies to it is. `gone`: the path of what is gone."""
 
     listed: ListedFile
-    group: int | None
+    group: int | None = None
+    gone: str | None = None
+
+    @property
+    def path(self) -> str:
+        """The file that has to be restored."""
+        return self.gone or self.listed.file.file_path
 
 
 @dataclass(frozen=True, kw_only=True)

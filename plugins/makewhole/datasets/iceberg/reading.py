@@ -11,19 +11,24 @@ from typing import Any
 import numpy as np
 import polars as pl
 from pyiceberg.expressions import BooleanExpression
-from pyiceberg.manifest import FileFormat
+from pyiceberg.manifest import FileFormat, ManifestFile
 from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Snapshot
 
 from makewhole.compute.frames import numbered_places
 from makewhole.datasets.iceberg.catalog import translated
 from makewhole.datasets.iceberg.data_files import ListedFile, listed_files
 from makewhole.datasets.iceberg.describe import arrow_schema, existing, table_of
 from makewhole.datasets.iceberg.held_view import SnapshotView, view_now
+from makewhole.datasets.iceberg.left_out.gone_files import first_gone, gone_path, refused_list, require_kept
+from makewhole.datasets.iceberg.left_out.keys_within import KeysWithin, in_doubt
 from makewhole.datasets.iceberg.predicates import inside, of_keys
 from makewhole.datasets.iceberg.read_file import FileReader, FileRows, SpoiltRows
+from makewhole.datasets.iceberg.warehouse import broken_part
 from makewhole.datasets.nested_columns import top_column
 from makewhole.datasets.row_frames import frame_of_rows, is_in_slice, is_inside, is_of_topics, rows_ahead, times_of_rows
 from makewhole.datasets.wanted_keys import WantedKeys
+from makewhole.file_stores.broken_parts import not_readable
 from makewhole.model.connection import IcebergConnection
 from makewhole.model.errors import MakewholeError, RefusedError
 from makewhole.model.points import TablePoint
@@ -43,6 +48,7 @@ class Snapshotted:
     def __init__(self, table: Table, name: str, view: SnapshotView | None = None) -> None:
         self.table, self.name, self.view = table, name, view or view_now(table)
         self.snapshot = self.view.snapshot_in(self.table, name)
+        self.gone, self.left_out = dict[str, ManifestFile](), dict[str, UnreadableFile]()
         self.schema = self.view.schema_in(self.table)
         self.files_read = FileReader(table=self.table, schema=self.schema)
 
@@ -54,13 +60,26 @@ class Snapshotted:
     def files(self, where: BooleanExpression | None = None) -> list[ListedFile]:
         """Return the data files that may have rows for which `where` holds."""
         is_of_now = self.view.schema == self.table.metadata.current_schema_id
-        found = self.every_file(where if is_of_now else None)
-        return [listed for listed in found if listed.file.file_path not in self.view.without]
-
-    def every_file(self, where: BooleanExpression | None = None) -> list[ListedFile]:
-        """Return the same, those that cannot be read among them."""
+        gone = list[ManifestFile]()
         with translated(self.name):
-            return listed_files(self.table, self.snapshot, self.name, where)
+            try:
+                found = listed_files(
+                    *(self.table, self.snapshot, self.name, where if is_of_now else None),
+                    without=self.view.without,
+                    gone=gone,
+                )
+            except FileNotFoundError as error:
+                self.require_kept()
+                raise refused_list(error, self.name, self.view.snapshot) from error
+        if gone:
+            self.require_kept()
+            self.gone |= {manifest.manifest_path: manifest for manifest in gone}
+            self.leave_out(map(self._unreadable_list, gone))
+        return [listed for listed in found if listed.paths.isdisjoint(self.view.without)]
+
+    def require_kept(self) -> None:
+        """Check that what a snapshot lists was removed from under it. Raises what the function of that name does."""
+        require_kept(self.table, self.name, [] if self.view.snapshot is None else [self.view.snapshot])
 
     def files_since(self, seen: str, where: BooleanExpression) -> list[ListedFile]:
         """Return the data files that may have rows for which `where` holds and that were not there when `seen` was, or
@@ -73,24 +92,43 @@ class Snapshotted:
             return self.files(where)
         if before.snapshot == self.view.snapshot and not before.without:
             return []
-        with translated(self.name):
-            listed = listed_files(self.table, old, self.name, where)
-        known = {_identity(one) for one in listed if one.file.file_path not in before.without}
+        known = {_identity(one) for one in self._files_then(before, old, where) or ()}
         return [one for one in self.files(where) if _identity(one) not in known]
 
-    def leave_out(self, paths: Iterable[str]) -> None:
-        """Take data files for such as cannot be read, from now on."""
-        self.view = replace(self.view, without=tuple(sorted({*self.view.without, *paths})))
+    def _files_then(
+        self, before: SnapshotView, old: Snapshot, where: BooleanExpression | None = None
+    ) -> list[ListedFile] | None:
+        """Return the data files that an earlier view had, as far as their lists are still there; None: none is."""
+        with translated(self.name):
+            try:
+                found = listed_files(self.table, old, self.name, where, without=before.without, gone=[])
+            except FileNotFoundError:
+                return None
+        return [one for one in found if one.paths.isdisjoint(before.without)]
 
-    def unreadable_file(self, listed: ListedFile) -> UnreadableFile:
-        """Return a data file as one that cannot be read; it was written when the snapshot that brought it was made."""
-        brought = None if listed.added_in is None else self.table.snapshot_by_id(listed.added_in)
-        written = 0 if brought is None else brought.timestamp_ms
+    def leave_out(self, files: Iterable[UnreadableFile]) -> None:
+        """Take files for such as cannot be read, from now on."""
+        self.left_out |= {one.path: one for one in files}
+        self.view = replace(self.view, without=tuple(sorted({*self.view.without, *self.left_out})))
+
+    def unreadable(self, one: SpoiltRows) -> UnreadableFile:
+        """Return a file as one that cannot be read; it was written when the snapshot that brought it was made."""
+        sizes = {file.file_path: file.file_size_in_bytes for file in (one.listed.file, *one.listed.deletes)}
+        return self._unreadable(one.path, sizes.get(one.path, 0), one.listed.added_in, is_gone=one.gone is not None)
+
+    def _unreadable_list(self, manifest: ManifestFile) -> UnreadableFile:
+        added_in = manifest.added_snapshot_id
+        return self._unreadable(manifest.manifest_path, manifest.manifest_length, added_in, is_gone=True)
+
+    def _unreadable(self, path: str, size_bytes: int, added_in: int | None, *, is_gone: bool) -> UnreadableFile:
+        brought = None if added_in is None else self.table.snapshot_by_id(added_in)
         return UnreadableFile(
-            path=listed.file.file_path,
-            size_bytes=listed.file.file_size_in_bytes,
-            written=datetime.fromtimestamp(written / 1000, UTC),
-            is_spoilt=True,
+            path=path,
+            size_bytes=size_bytes,
+            written=datetime.fromtimestamp((0 if brought is None else brought.timestamp_ms) / 1000, UTC),
+            is_spoilt=not is_gone,
+            is_gone=is_gone,
+            commit=None if added_in is None else str(added_in),
         )
 
     def rows(
@@ -100,24 +138,39 @@ class Snapshotted:
         where: BooleanExpression | None = None,
         spoilt: list[SpoiltRows] | None = None,
     ) -> Iterator[tuple[ListedFile, FileRows]]:
-        """Yield the rows of files with the top columns in which these lie. What does not decode is added to `spoilt`,
-        and left out.
+        """Yield the rows of files with the top columns in which these lie. What does not decode or is gone is added to
+        `spoilt`, and left out.
 
         Raises:
-            RefusedError: a file does not decode, and there is no list for it.
+            RefusedError: a file does not decode or is gone, and there is no list for it.
+            TransientError: one is gone as its snapshot was expired.
         """
+        if self.gone and spoilt is None:
+            raise self._refused(min(self.gone), is_gone=True)
         schema = arrow_schema(self.schema)
         tops = sorted({top_column(schema, name) for name in columns})
         noted = list[SpoiltRows]() if spoilt is None else spoilt
         for listed in files:
             with translated(self.name, listed.file.file_path):
-                for rows in self.files_read.read(listed, tops, where, noted):
-                    yield listed, rows
+                try:
+                    for rows in self.files_read.read(listed, tops, where, noted):
+                        yield listed, rows
+                except FileNotFoundError as error:
+                    self.require_kept()
+                    noted.append(SpoiltRows(listed=listed, gone=gone_path(error, listed.file.file_path)))
+                except RuntimeError as error:  # of HDFS, where a block cannot be read
+                    parts = {path: broken_part(self.table.io, path) for path in sorted(listed.paths)}
+                    path = next((path for path, part in parts.items() if part), listed.file.file_path)
+                    raise not_readable(f"{path} of {self.name}", parts[path]) from error
             if noted and spoilt is None:
-                raise RefusedError(
-                    f"{listed.file.file_path} of {self.name} does not decode: it is not known which rows it holds. "
-                    "Restore it, or take it out of the table and load its rows again; then run this window again"
-                )
+                raise self._refused(noted[0].path, is_gone=noted[0].gone is not None)
+
+    def _refused(self, path: str, *, is_gone: bool) -> RefusedError:
+        why = f"is gone, and snapshot {self.view.snapshot} lists it" if is_gone else "does not decode"
+        return RefusedError(
+            f"{path} of {self.name} {why}: it is not known which rows it holds. "
+            "Restore it, or take it out of the table and load its rows again; then run this window again"
+        )
 
     def places(self, listed: ListedFile, rows: FileRows) -> pl.Series:
         """Return where rows lie."""
@@ -135,8 +188,7 @@ class Snapshotted:
             older = [one for one in files if one.sequence <= before.sequence]
             known = {(one.file.file_path, one.sequence) for one in older}
             return frozenset(one for one in known if one[0] not in before.without)
-        known = {(one.file.file_path, one.sequence) for one in listed_files(self.table, old, self.name)}
-        return frozenset(one for one in known if one[0] not in before.without)
+        return frozenset((one.file.file_path, one.sequence) for one in self._files_then(before, old) or ())
 
 
 def _identity(listed: ListedFile) -> tuple[str, int, int, tuple[str, ...]]:
@@ -185,7 +237,12 @@ class IcebergReader:
         where = of_keys(source.schema, self._shape.point, wanted)
         files = source.files(where) if since is None else source.files_since(since, where)
         yield from self._among(files, wanted, where, spoilt)
-        self.in_doubt = tuple(_in_doubt(source, self._shape.point, keys, spoilt))
+        if spoilt or source.gone:
+            unreadable = {one.path: one for one in _unreadable(source, spoilt)}
+            within = KeysWithin(source.table, source.schema, self._shape.point, keys)
+            with translated(source.name):
+                held = in_doubt(self._shape.point, within, source.files_read, unreadable, spoilt, source.gone)
+                self.in_doubt = tuple(held)
         if self._view is not None:
             self.unreadable = _unreadable(source, spoilt)
 
@@ -217,38 +274,9 @@ class IcebergReader:
 
 
 def _unreadable(source: Snapshotted, spoilt: Sequence[SpoiltRows]) -> list[UnreadableFile]:
-    """Return the files of what does not decode, each once."""
-    by_path = {one.listed.file.file_path: one.listed for one in spoilt}
-    return [source.unreadable_file(by_path[path]) for path in sorted(by_path)]
-
-
-def _in_doubt(
-    source: Snapshotted, point: TablePoint, keys: Sequence[str], spoilt: Sequence[SpoiltRows]
-) -> Iterator[TransactionInDoubt]:
-    """Yield the files of what does not decode, with those of the keys that it may hold by what its file says of it. It
-    depends on no other key that is asked for, so that a verdict does not, either."""
-    by_path: dict[str, list[SpoiltRows]] = {}
-    for one in spoilt:
-        by_path.setdefault(one.listed.file.file_path, []).append(one)
-    for path, parts in sorted(by_path.items()):
-        listed, groups = parts[0].listed, {one.group for one in parts}
-        held = None
-        if None not in groups:
-            with translated(source.name, path):
-                asked = ((key, of_keys(source.schema, point, WantedKeys.of_texts(point, [key]))) for key in keys)
-                held = frozenset(
-                    key for key, where in asked if groups & {*source.files_read.groups_with(listed, where)}
-                )
-        file = source.unreadable_file(listed)
-        yield TransactionInDoubt(
-            gid=path,
-            owner="",
-            prepared=file.written,
-            tables=(point.table,),
-            is_file=True,
-            is_unreadable=True,
-            keys=held,
-        )
+    """Return the files that were found to be gone or not to decode, each once."""
+    found = {one.path: one for one in (*source.left_out.values(), *map(source.unreadable, spoilt))}
+    return [found[path] for path in sorted(found)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -275,7 +303,6 @@ class HeldSnapshot:
         """Return files for each part, so that these are of about one size; of a file that is larger its groups of
         rows."""
         files = self.source.files(inside(self.source.schema, self.shape.point, bounds))
-        unreadable = [one for one in self.source.every_file() if one.file.file_path in self.source.view.without]
         sizes, found = [0] * max(parts, 1), [list[ListedFile]() for _ in range(max(parts, 1))]
         share = sum(listed.file.file_size_in_bytes for listed in files) / max(parts, 1)
         pieces = [piece for listed in files for piece in self._pieces(listed, share)]
@@ -287,11 +314,11 @@ class HeldSnapshot:
             view=self.seen,
             seen=self.seen,
             parts=tuple(tuple(part) for part in found),
-            unreadable=tuple({one.file.file_path: self.source.unreadable_file(one) for one in unreadable}.values()),
+            unreadable=tuple(sorted(self.source.left_out.values(), key=lambda one: one.path)),
         )
 
     def leave_out(self, files: Sequence[UnreadableFile]) -> None:
-        self.source.leave_out(one.path for one in files)
+        self.source.leave_out(files)
 
     def _pieces(self, listed: ListedFile, share: float) -> list[tuple[int, ListedFile]]:
         """Return a file, or its groups of rows, with their sizes in bytes."""
@@ -340,10 +367,14 @@ class HeldSnapshot:
         }
 
     def why_not_same(self, bounds: TimeBounds | None, before: ReadBefore) -> str | None:
-        """Return why not: rows that came, went or changed came with other files, or with other deletes."""
+        """Return why not: rows that came, went or changed came with other files, or with other deletes, unless a file
+        was removed from under the table."""
         if self.mark(bounds) != before.mark:
             return "other files or deletes than then have rows of it, or it has another schema"
-        return None
+        listed = self.source.files(inside(self.source.schema, self.shape.point, bounds))
+        with translated(self.source.name):
+            gone = first_gone(self.source.table.io, sorted({path for one in listed for path in one.paths}))
+        return None if gone is None else f"{gone} is gone"
 
     def _times(self, of: TimeSlice) -> Iterator[tuple[ListedFile, pl.Series]]:
         """Yield the times of rows in microseconds, at least those of a slice. A file whose times do not decode is left
@@ -357,4 +388,4 @@ class HeldSnapshot:
             kept = rows if own is None else rows.only(own.to_numpy())
             yield listed, times_of_rows(kept.rows, point)
         if spoilt:
-            self.source.leave_out(one.listed.file.file_path for one in spoilt)
+            self.source.leave_out(_unreadable(self.source, spoilt))

@@ -5,16 +5,19 @@ that some properties name, and lays those of a table, and what a REST catalogue 
 those of the connection. Whoever may set properties of a table must not thereby choose code that runs here.
 """
 
+import errno
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pyarrow import fs
 from pyiceberg.catalog import Catalog
-from pyiceberg.io import FileIO
-from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.io import FileIO, InputStream
+from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 from pyiceberg.table import Table, TableProperties
 from pyiceberg.typedef import EMPTY_DICT
 
+from makewhole.file_stores.broken_parts import broken_block
 from makewhole.file_system import hdfs_arrow_file_system
 from makewhole.model.errors import RefusedError
 
@@ -37,6 +40,19 @@ class WarehouseIO(PyArrowFileIO):
         own = {name: value for name, value in self.properties.items() if name.startswith(_OF_HADOOP)}
         return hdfs_arrow_file_system(netloc, own)
 
+    def new_input(self, location: str) -> PyArrowFile:
+        """Return a file to be read; the error of one that is not there names it."""
+        own = super().new_input(location)
+        return _NamedFile(location, own._path, own._filesystem, own._buffer_size)
+
+
+class _NamedFile(PyArrowFile):
+    def open(self, seekable: bool = True) -> InputStream:
+        try:
+            return super().open(seekable)
+        except FileNotFoundError as error:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.location) from error
+
 
 IO_NAME = f"{WarehouseIO.__module__}.{WarehouseIO.__qualname__}"
 
@@ -55,6 +71,22 @@ def files_below(io: FileIO, location: str) -> Iterator[tuple[str, int]]:
     for info in system.get_file_info(fs.FileSelector(path, recursive=True, allow_not_found=True)):
         if info.type is fs.FileType.File:
             yield f"{below}/{_relative(info.path, path)}", info.size
+
+
+def broken_part(io: FileIO, location: str) -> str:
+    """Return the part of a file that is there and cannot be read, on HDFS; empty: it is elsewhere, or it can be read.
+
+    Raises:
+        FileNotFoundError: the file is not there.
+        OSError, RuntimeError: the NameNode does not answer.
+    """
+    if not isinstance(io, PyArrowFileIO):
+        return ""
+    scheme, netloc, path = io.parse_location(location, io.properties)
+    if scheme != "hdfs":
+        return ""
+    handler: Any = io.fs_by_scheme(scheme, netloc)
+    return broken_block(handler.handler.fs.client, path)
 
 
 def _relative(path: str, root: str) -> str:

@@ -228,19 +228,28 @@ def _prepared(incident: Incident) -> str:
 
 def _unreadable(incident: Incident) -> str:
     number = int(incident.detail["number"])
-    listed = [
-        f"{one['path']} ({one['size_bytes']} bytes, written {one['written'][:16].replace('T', ' ')} UTC"
-        f"{'; it does not decode' if one.get('spoilt') else ''})"
-        for one in incident.detail["files"][:_LISTED_MOST]
-    ]
+    listed = [_unreadable_file(one) for one in incident.detail["files"][:_LISTED_MOST]]
     more = [f"{number - len(listed)} more"] if number > len(listed) else []
-    is_one, is_any_spoilt = number == 1, any(one.get("spoilt") for one in incident.detail["files"])
+    is_one = number == 1
+    is_any_spoilt = any(one.get("spoilt") or one.get("gone") for one in incident.detail["files"])
     cut_off = "is no whole Parquet file" if is_one else "are no whole Parquet files"
     return (
         f"{counted(number, 'file')} of {incident.point} ({incident.topic}) "
         f"{'cannot be read' if is_any_spoilt else cut_off}: {'; '.join([*listed, *more])}. "
         f"What {'it holds' if is_one else 'they hold'} is not known"
     )
+
+
+def _unreadable_file(one: Mapping[str, Any]) -> str:
+    written = f"written {one['written'][:16].replace('T', ' ')} UTC"
+    if one.get("gone"):
+        return f"{one['path']} (listed {written.removeprefix('written ')}{_by_snapshot(one)}; it is gone)"
+    why = "; it does not decode" if one.get("spoilt") else ""
+    return f"{one['path']} ({one['size_bytes']} bytes, {written}{_by_snapshot(one)}{why})"
+
+
+def _by_snapshot(one: Mapping[str, Any]) -> str:
+    return f" by snapshot {one['snapshot']}" if "snapshot" in one else ""
 
 
 def _left_over(incident: Incident) -> str:

@@ -87,10 +87,7 @@ def settled_by(incident: Incident) -> str:
             f"make one: `create index concurrently on {incident.topic} ({incident.detail.get('column')})`"
         ),
         IncidentKind.VALUES_NOT_LOOKED_AT: _settled_values(incident),
-        IncidentKind.UNREADABLE_FILES: (
-            "have their writer write them again, or move them out of the dataset once it is known what they held; then "
-            "run this window again. A writer has to write under a name that begins with a dot, and rename"
-        ),
+        IncidentKind.UNREADABLE_FILES: _settled_unreadable(incident),
         IncidentKind.LEFT_OVER_FILES: (
             "what is missing is found without them, and written from the records. Remove them once their writer is "
             "known to be dead; whoever gives them their names then brings their rows a second time"
@@ -142,6 +139,19 @@ SETTLES_PREPARED = (
     "What waits longer than pending.max_age is missing"
 )
 """Commands that settle prepared transactions of a store."""
+
+
+def _settled_unreadable(incident: Incident) -> str:
+    if any(one.get("gone") for one in incident.detail.get("files", ())):
+        return (
+            "restore what is gone. Where it is lost for good, take it out of the table, or out of the manifest that "
+            "lists it, or roll back to a snapshot that does not list it: what it held is missing then, and is "
+            "repaired. Then run this window again, and look at what removed the files"
+        )
+    return (
+        "have their writer write them again, or move them out of the dataset once it is known what they held; then "
+        "run this window again. A writer has to write under a name that begins with a dot, and rename"
+    )
 
 
 def _settled_prepared(incident: Incident) -> str:

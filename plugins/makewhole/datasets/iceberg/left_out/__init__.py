@@ -1,0 +1,1 @@
+"""Name the files of a snapshot that are gone or do not decode, and the keys that these may hold."""
