@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from makewhole.compute.judge import judge_copies
 from makewhole.journal.results import self_check_rounds
 from makewhole.kafka import scratch_topic
 from makewhole.model.errors import RefusedError, TransientError
@@ -37,7 +38,7 @@ def test_what_is_planted_is_found_and_repaired_also_twice_on_a_day(world: Checke
 
 
 def test_a_judge_that_loses_a_key_makes_the_check_red(world: CheckedWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    judge = judge_bucket.judge
+    judge = judge_copies.judge
     planted = world.plant("run 1")
     lost = next(fault for fault in planted.planted if fault.verdict == "mismatched")
 
