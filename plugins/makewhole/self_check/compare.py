@@ -39,10 +39,11 @@ def compare(pipeline: Pipeline, connections: Mapping[str, Connection]) -> list[P
         TransientError: a server does not answer.
     """
     with connect() as journal:
-        waiting = [known for known in self_check_rounds.newest(journal, pipeline.name, LOOKED_AT) if _is_waiting(known)]
+        known = self_check_rounds.newest(journal, pipeline.name, LOOKED_AT)
+    ever_planted = frozenset(fault for planted in known for fault in planted.planted)
     systems, compared = systems_of(pipeline, connections), []
-    for planted in reversed(waiting):
-        result = _result_of(pipeline, systems, planted)
+    for planted in reversed([planted for planted in known if _is_waiting(planted)]):
+        result = _result_of(pipeline, systems, planted, ever_planted)
         if result is None:
             continue
         with connect() as journal:
@@ -57,8 +58,11 @@ def _is_waiting(planted: PlantedRound) -> bool:
     return planted.compared_at is None and planted.number is not None
 
 
-def _result_of(pipeline: Pipeline, systems: ScratchSystems, planted: PlantedRound) -> RoundResult | None:
-    """Return what became of a round; None while its window is under way."""
+def _result_of(
+    pipeline: Pipeline, systems: ScratchSystems, planted: PlantedRound, ever_planted: frozenset[Discrepancy]
+) -> RoundResult | None:
+    """Return what became of a round; None while its window is under way. What an earlier round planted and its window
+    missed is no invention of the one that finds it (`ever_planted`), and belongs to neither."""
     number = planted.number
     assert number is not None
     with connect() as journal:
@@ -67,7 +71,7 @@ def _result_of(pipeline: Pipeline, systems: ScratchSystems, planted: PlantedRoun
         if newest.state in _UNDER_WAY or revision is None:
             logger.info("round %d: window %d is %s; it is compared later", planted.round, number, newest.state.value)
             return None
-        found = _found(journal, pipeline.name, number, revision)
+        found = _found(journal, pipeline.name, number, revision) - (ever_planted - {*planted.planted})
     score = Score(
         planted=len(planted.planted),
         found=len(found),

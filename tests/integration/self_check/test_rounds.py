@@ -7,11 +7,15 @@ from typing import Any
 import polars as pl
 import pytest
 
+from makewhole.compute.judge import judge_copies
+from makewhole.journal.database import connect
 from makewhole.journal.results import self_check_rounds
 from makewhole.kafka import scratch_topic
 from makewhole.model.errors import RefusedError, TransientError
+from makewhole.model.people.notices import Waits
 from makewhole.model.self_check.planted import rows_of
 from makewhole.model.window import WindowState
+from makewhole.orchestration.notices.waiting_items import waiting_items
 from makewhole.postgres.scratch_tables import ScratchTables
 from makewhole.self_check import plant as planting
 from makewhole_spark.reconcile.judge import judge_bucket
@@ -37,7 +41,7 @@ def test_what_is_planted_is_found_and_repaired_also_twice_on_a_day(world: Checke
 
 
 def test_a_judge_that_loses_a_key_makes_the_check_red(world: CheckedWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    judge = judge_bucket.judge
+    judge = judge_copies.judge
     planted = world.plant("run 1")
     lost = next(fault for fault in planted.planted if fault.verdict == "mismatched")
 
@@ -62,6 +66,15 @@ def test_a_judge_that_loses_a_key_makes_the_check_red(world: CheckedWorld, monke
     assert (score.recall < 1.0, score.precision, score.is_green) == (True, 1.0, False)
     assert score.state is WindowState.CERTIFIED  # what the window says of itself shows nothing
     assert f"{len(score.missed)} missed: " in score.sentence()
+    with connect(world.journal) as journal:
+        [item] = waiting_items(journal, lambda *_: None)
+    assert (item.kind, item.window, item.command) == (Waits.SELF_CHECK, 1, "makewhole self-check self_check")
+    assert item.headline == f"self_check window 1 has round 1 of its self-check red: {score.sentence()}"
+
+    monkeypatch.setattr(judge_bucket, "judge", judge)  # a green round ends it
+    assert world.round("run 2").result is not None
+    with connect(world.journal) as journal:
+        assert waiting_items(journal, lambda *_: None) == []
 
 
 class Killed(BaseException):

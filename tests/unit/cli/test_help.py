@@ -56,6 +56,7 @@ def test_every_command_of_the_design_is_there() -> None:
         "plan watch",
         "published",
         "run",
+        "self-check",
         "status",
         "todo",
         "up",

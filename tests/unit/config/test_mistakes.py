@@ -91,8 +91,8 @@ compensation:
         ]),
         ("version: 2", "version: 2\nshedule: x", [
             "shedule (line 2): is not a key here. Allowed: access, compare, compensation, description, gate, history, "
-            "hops, keep, late, mask, notify, pending, pipeline, points, reach, retry_for, schedule, settle, start, "
-            "time_limits, until, version. Did you mean 'schedule'?"
+            "hops, keep, late, mask, notify, pending, pipeline, points, reach, retry_for, schedule, self_check, "
+            "settle, start, time_limits, until, version. Did you mean 'schedule'?"
         ]),
         ("version: 2", "version: 2\nhistory: 12h", [
             "history (line 2): '12h' is no history. Write a duration from '1d' on, for example '400d'"

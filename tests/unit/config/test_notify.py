@@ -94,7 +94,7 @@ def test_who_is_to_know_is_no_part_of_what_decides(write: Write, minimal: str) -
         ]),
         ("notify: {through: {m: {notifier: a.B, arguments: {x: '{{ makewhole.text }}'}, kinds: [gap]}}}", [
             "notify.through.m.kinds[0]: 'gap' is not a kind of what is sent. Allowed: error, gaps, late, not_known, "
-            "not_opened, not_sent, question, refused, repair_stopped, revoked. Did you mean 'gaps'?",
+            "not_opened, not_sent, question, refused, repair_stopped, revoked, self_check. Did you mean 'gaps'?",
         ]),
         ("notify: {remind: 0s, through: {m: {notifier: a.B, arguments: [x]}}}", [
             "notify.remind: '0s' is no time at all. Write a duration above zero, for example '4h'",

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from makewhole.cli.demo.outcome import DemoOutcome, window_text
-from makewhole.cli.demo.planted_and_found import Discrepancy, Line, found_ones, lines, planted_ones
+from makewhole.cli.demo.planted_and_found import Line, found_ones, lines, planted_ones
+from makewhole.model.self_check.planted import Discrepancy
 
 pytestmark = pytest.mark.unit
 

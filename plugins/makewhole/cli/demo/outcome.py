@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.text import Text
 
 from makewhole.cli.demo.commands import json_lines, makewhole, output_of
-from makewhole.cli.demo.planted_and_found import Discrepancy, Line, as_table, found_ones, lines, planted_ones
+from makewhole.cli.demo.planted_and_found import Line, as_table, found_ones, lines, planted_ones
+from makewhole.model.self_check.planted import Discrepancy
 from makewhole.model.window import WindowState
 
 

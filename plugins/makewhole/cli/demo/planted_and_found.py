@@ -6,19 +6,11 @@ from typing import Any
 
 from rich.table import Table
 
+from makewhole.model.self_check.planted import Discrepancy
 from makewhole.model.verdict import GAPS, Verdict
 
 _GAPS = frozenset(verdict.value for verdict in GAPS)
 _INTO_TOPIC = "outbox→"
-
-
-@dataclass(frozen=True, kw_only=True, order=True)
-class Discrepancy:
-    """One key that is wrong on one hop."""
-
-    hop: str
-    verdict: str
-    key: str
 
 
 @dataclass(frozen=True, kw_only=True)

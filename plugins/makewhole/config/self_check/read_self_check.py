@@ -28,19 +28,19 @@ compare: {{amount: "decimal(12,2)"}}
 points:
   {ledger}:
     kind: ledger
-    connection: {at.postgres}
+    connection: "{at.postgres}"
     table: {at.schema}.{ledger}
     key: id
     time: sent_at
     payload: payload
     record_key: id
-  {topic}: {{kind: topic, connection: {at.kafka}, topic: {at.topic}, value: json, key: "$.id"}}
-  {store}: {{kind: store, connection: {at.postgres}, table: {at.schema}.{store}, key: id, time: sent_at}}
+  {topic}: {{kind: topic, connection: "{at.kafka}", topic: "{at.topic}", value: json, key: "$.id"}}
+  {store}: {{kind: store, connection: "{at.postgres}", table: {at.schema}.{store}, key: id, time: sent_at}}
 hops:
   - {{from: {ledger}, to: {topic}, compensation: {{missing: produce, duplicate: report}}}}
   - from: {topic}
     to: {store}
-    consumer_group: {at.group}
+    consumer_group: "{at.group}"
     compensation: {{missing: redeliver, duplicate: quarantine, mismatched: upsert, unexpected: quarantine}}
 compensation:
   limits: {{actions: {actions}, share: 1.0}}

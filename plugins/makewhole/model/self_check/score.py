@@ -48,9 +48,12 @@ class Score:
     def _faults(self) -> Iterator[str]:
         if not self.planted:
             yield "nothing was planted"
-        for what, keys in (("missed", self.missed), ("invented", self.invented), ("still wrong", self.left)):
-            if keys:
-                yield f"{len(keys)} {what}: {_named(keys)}"
+        if self.missed:
+            yield f"{len(self.missed)} missed: {_named(self.missed)}"
+        if self.invented:
+            yield f"{len(self.invented)} invented: {_named(self.invented)}"
+        if self.left:
+            yield f"{len(self.left)} still wrong: {_named(self.left)}"
         if self.state is not WindowState.CERTIFIED:
             yield f"its window is {self.state.value}" + (f" ({self.reason})" if self.reason else "")
 
