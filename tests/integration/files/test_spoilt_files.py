@@ -150,3 +150,26 @@ def test_a_plan_stops_at_once_at_a_file_that_was_spoilt_since(shop: FilesShop) -
     with pytest.raises(RefusedError, match=r"a\.parquet .* has pages that do not decode"):
         shop.run(context, plan)
     assert [name for name in shop.place.names() if not name.startswith("_makewhole/")] == before
+
+
+@pytest.mark.parametrize("column", ["id", "o"])
+def test_rows_of_a_spoilt_file_are_repaired_once_it_is_removed(shop: FilesShop, column: str) -> None:
+    shop.describe_files(
+        compensation=ALL, more={"position": "{partition: p, offset: o}"}, hop={"leave": "[p, o]"}, max_age="24h"
+    )
+    shop.send(MADE)
+    rows = positioned(MADE)
+    shop.place.add("a.parquet", rows[:6], POSITIONED)
+    shop.place.add("b.parquet", rows[6:], POSITIONED, row_group_size=3, write_page_checksum=True)
+    spoil(shop.place, "b.parquet", column)
+    assert shop.found(shop.whole_way()[0], STORE_HOP) == dict.fromkeys(["O6", "O7", "O8"], HELD)
+    shop.place.store.remove("b.parquet")
+
+    context = shop.judge_and_ask_the_gate()
+    lost = [f"O{number}" for number in range(6, 12)]
+    assert shop.found(context, STORE_HOP) == dict.fromkeys(lost, LOST)
+    plan = shop.planned(context)
+    shop.approve(plan)
+    shop.run(context, plan)
+    assert shop.refused(plan) == {}
+    assert sorted(row["id"] for row in shop.place.rows()) == sorted(str(order["id"]) for order in MADE)
