@@ -190,3 +190,14 @@ def test_events_of_no_known_kind_are_no_elements_and_no_copies_of_keys_of_severa
     for one in (asked, whole):
         frame = decode_records(placed([json.dumps(event).encode()] * 2), one).frame
         assert frame["problem"].to_list() == [problem] * 2
+
+
+@pytest.mark.parametrize("name", USUAL)
+def test_elements_are_found_in_values_that_are_views(name: str) -> None:
+    form, value_of = USUAL[name]
+    asked = shape(DRAWN[form].form())
+    values: list[bytes | None] = [value_of(3), b"\xff", value_of(0), None, value_of(2)]
+    copied = placed(values)
+    at = copied.schema.get_field_index("value")
+    decoded = decode_records(copied.set_column(at, "value", copied.column("value").cast(pa.binary_view())), asked)
+    assert [*zip(decoded.batch.column("offset").to_pylist(), decoded.frame.rows(), strict=True)] == alone(values, asked)

@@ -27,7 +27,9 @@ PROTOBUF = compile_type(protobuf.Order.DESCRIPTOR, [*PATHS, ("to", "sku"), ("lim
 LINES = [("id",), ("lines", "sku"), ("lines", "n")]
 AVRO_LINES = compile_schema(parse_schema(json.dumps(ORDER)), LINES, ("lines",))
 PROTOBUF_LINES = compile_type(protobuf.Order.DESCRIPTOR, LINES, ("lines",))
-USUAL = [good(7)[5:], protobuf.good(7, lines=[protobuf.Line(sku="a", n=-1)])[6:]]
+WITH_A_LINE = protobuf.order(7, lines=[protobuf.Line(sku="a", n=-1)])
+WITH_A_LINE.big = 5
+USUAL = [good(7)[5:], WITH_A_LINE.SerializeToString()]
 
 
 @st.composite
