@@ -164,7 +164,7 @@ def kill_components(stage: Stage, *names: str) -> None:
 
 
 def kill_scheduler_alone(stage: Stage) -> None:
-    """Kill the scheduler by SIGKILL, and end its sessions with Airflow's database, as an administrator does: its workers
+    """Kill the scheduler by SIGKILL, and end its sessions with Airflow's database, as administrators do: its workers
     live on and keep them open, and one may hold the lock without which no scheduler gives out a task."""
     scheduler = AirflowServer(stage.home).process("scheduler")
     pid = scheduler.pid()
