@@ -19,7 +19,7 @@ PIPELINES = {
     "restarted": shop_file("restarted"),
     "reports": shop_file("reports"),
     "long_away": shop_file("long_away"),
-    "triggerer": shop_file("triggerer", approval=_ASKED).replace("settle: 1s", "settle: 90s"),
+    "triggerer": shop_file("triggerer", approval=_ASKED).replace("settle: 1s", "settle: 4m"),
     "database": shop_file("database"),
     "metadata": shop_file("metadata"),
     "leftovers": shop_file("leftovers"),
@@ -38,9 +38,10 @@ SHORT_WAITS = {
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "3",
     "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "60",
     "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "10",
+    "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "300",
 }
 """A task whose process is gone, and one that a dead scheduler left, are found after a minute, not after five;
-not sooner, as what a busy machine is late with would be taken for dead, too."""
+not sooner, as what a busy machine is late with would be taken for dead, too. Nor is it to give up a DAG file."""
 
 
 def started(folder: Path) -> Stage:
