@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -59,17 +59,17 @@ def test_a_task_says_of_a_committed_step_what_its_job_said(shop: ReconciledShop)
     assert committed(shop, context) == [snapshots, judged, answer]
 
 
+@dataclass(frozen=True, kw_only=True)
 class OvertakenCarrier(InProcessCarrier):
-    """Carries tasks once another process has done the whole of them, and its step with them."""
+    """Carries tasks once another process has done the whole of them, and its step with them: `overtakes` is what that
+    does, once."""
 
-    def __init__(self, overtake: Callable[[], object]) -> None:
-        super().__init__()
-        self._overtakes = [overtake]
+    overtakes: list[Callable[[], object]]
 
     def carry(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> list[Result]:
         """Have the other process come first, and do the same behind it."""
-        while self._overtakes:
-            self._overtakes.pop()()
+        while self.overtakes:
+            self.overtakes.pop()()
         return super().carry(tasks, run)
 
 
@@ -79,7 +79,7 @@ def test_results_that_another_process_has_committed_meanwhile_stand(
     shop.trade(orders(range(5)), unloaded=orders([4]))
     context = shop.open()
     run(shop, context, SNAPSHOT)
-    overtaken = replace(shop, carrier=OvertakenCarrier(lambda: run(shop, context, RECONCILE)))
+    overtaken = replace(shop, carrier=OvertakenCarrier(overtakes=[lambda: run(shop, context, RECONCILE)]))
     results = "select hop, counts::text, files::text from makewhole.hop_result order by hop"
 
     with caplog.at_level(logging.WARNING):
