@@ -24,7 +24,8 @@ order by failed_at;
 
 -- windows --
 -- Read the windows that are not certified, in their newest revision, with the keys that their last results leave open and
--- that are not accepted, and with the plan that nobody is at any more. Open ones only where a step broke for a reason that trying again does not remove.
+-- that are not accepted, and with the plan that no task carries out any more. Open ones only where a step broke for a
+-- reason that trying again does not remove.
 select newest.pipeline, newest.number as window, newest.revision, newest.state, newest.reason, newest.plan_only,
     newest.opened_at as since, broken.step, broken.dag, broken.run, broken.reason as step_reason, begun.plan,
     coalesce(left_open.findings, 0)::bigint as findings

@@ -10,6 +10,7 @@ from rich.text import Text
 from makewhole.cli.airflow_api import log_url
 from makewhole.cli.environment import AsJsonLines, console, printable, service_environment
 from makewhole.journal.database import connect
+from makewhole.model.people.notices import Waits
 from makewhole.orchestration.notices.waiting_items import TodoItem, lines_of, waiting_items
 
 _console = console()
@@ -24,12 +25,18 @@ def todo(json: AsJsonLines = False) -> None:
     first, then the oldest.
     """
     with service_environment(), connect() as journal:
-        items = waiting_items(journal, log_url)
+        items = _each_once(waiting_items(journal, log_url))
     if json:
         for item in items:
             typer.echo(json_format.dumps(item.document(), ensure_ascii=False))
         return
     show_items(_console, items, datetime.now(UTC))
+
+
+def _each_once(items: list[TodoItem]) -> list[TodoItem]:
+    """Leave out the gaps that a refused plan was to repair: the item of the plan is about them."""
+    refused = {(item.pipeline, item.window) for item in items if item.kind is Waits.REFUSED}
+    return [item for item in items if item.kind is not Waits.GAPS or (item.pipeline, item.window) not in refused]
 
 
 def show_items(out: Console, items: list[TodoItem], now: datetime) -> None:

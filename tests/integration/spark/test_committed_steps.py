@@ -12,10 +12,11 @@ from makewhole.model.errors import TransientError
 from makewhole.model.gate import Gate, GateAnswer, GateReport
 from makewhole.window.context import WindowContext
 from makewhole.window.spark_steps.committed import committed_answer, committed_results, committed_snapshots
-from makewhole_spark.carrier import Carrier, Result, Task
+from makewhole_spark.carrier import Result, Task
 from makewhole_spark.step_names import RECONCILE, SNAPSHOT, VALIDATE
 from makewhole_spark.validate import keep_answer
 from makewhole_spark.window_steps import Job, run_step
+from tests.world.in_process import InProcessCarrier
 from tests.world.orders import orders
 from tests.world.windows import ReconciledShop
 
@@ -58,18 +59,18 @@ def test_a_task_says_of_a_committed_step_what_its_job_said(shop: ReconciledShop)
     assert committed(shop, context) == [snapshots, judged, answer]
 
 
-@dataclass
-class OvertakenCarrier:
-    """Carries tasks once another process has done the whole of them, and its step with them."""
+@dataclass(frozen=True, kw_only=True)
+class OvertakenCarrier(InProcessCarrier):
+    """Carries tasks once another process has done the whole of them, and its step with them: `overtakes` is what that
+    does, once."""
 
-    carrier: Carrier
-    overtake: Callable[[], object]
+    overtakes: list[Callable[[], object]]
 
     def carry(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> list[Result]:
         """Have the other process come first, and do the same behind it."""
-        self.overtake()
-        self.overtake = lambda: None
-        return self.carrier.carry(tasks, run)
+        while self.overtakes:
+            self.overtakes.pop()()
+        return super().carry(tasks, run)
 
 
 def test_results_that_another_process_has_committed_meanwhile_stand(
@@ -78,7 +79,7 @@ def test_results_that_another_process_has_committed_meanwhile_stand(
     shop.trade(orders(range(5)), unloaded=orders([4]))
     context = shop.open()
     run(shop, context, SNAPSHOT)
-    overtaken = replace(shop, carrier=OvertakenCarrier(shop.carrier, lambda: run(shop, context, RECONCILE)))
+    overtaken = replace(shop, carrier=OvertakenCarrier(overtakes=[lambda: run(shop, context, RECONCILE)]))
     results = "select hop, counts::text, files::text from makewhole.hop_result order by hop"
 
     with caplog.at_level(logging.WARNING):

@@ -266,6 +266,7 @@ def test_a_plan_that_nobody_ended_is_a_repair_that_stopped(journal: str, makewho
             (1, PlanState.RUNNING, False),
             (2, PlanState.DONE, False),
             (3, PlanState.APPROVED, True),
+            (4, PlanState.REFUSED, False),
         ):
             gaps = opened(session, number, WindowState.GAPS, plan_only=plan_only, reason="1 key missing")
             judged(session, gaps, HopCounts(source_keys=1, missing=1))
@@ -279,6 +280,7 @@ def test_a_plan_that_nobody_ended_is_a_repair_that_stopped(journal: str, makewho
             "has 1 open finding, and its repair stopped: plan shop-1-plan was not ended",
             "makewhole run shop --window 1",
         ),
+        ("refused", "had plan shop-4-plan (3 actions) refused", "makewhole plan show shop-4-plan"),
         ("gaps", "has 1 open finding", "makewhole findings shop --window 2"),
         ("gaps", "has 1 open finding, and only a plan was asked for", "makewhole run shop --window 3"),
     ]

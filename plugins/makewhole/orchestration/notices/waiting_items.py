@@ -237,7 +237,7 @@ def _of_window(window: WaitingWindow, log_url: LogUrl) -> TodoItem:
         Waits.ERROR: f"is in error: {broke}",
         Waits.REPAIR_STOPPED: f"has {findings}, and its repair stopped: {broke}",
         Waits.GAPS: f"has {findings}" + (", and only a plan was asked for" if window.plan_only else ""),
-        Waits.NOT_KNOWN: f"is not known, with {findings}",
+        Waits.NOT_KNOWN: "is not known" + (f", with {findings}" if window.findings else ""),
     }
     return TodoItem(
         kind=kind,
