@@ -100,7 +100,7 @@ def test_a_claim_without_a_file_is_written_as_it_was_claimed(shop: FilesShop) ->
 
 
 def test_the_group_follows_a_file_behind_which_its_writer_died(shop: FilesShop) -> None:
-    """No record is left to write, and who looks at the lag must not be told of any."""
+    """No record is left to write, and the lag must be none."""
     shop.send(orders(range(10)))
     assert not write(shop, dies_at=(0, PUBLISHED), most=10)
     assert reached(shop) < 0

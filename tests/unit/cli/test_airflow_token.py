@@ -156,7 +156,7 @@ def test_token_is_sent_and_one_that_is_not_taken_is_named_so(server: str) -> Non
         api.get("/other")
 
 
-@pytest.mark.parametrize("known", [ANNA, ""])
+@pytest.mark.parametrize("known", [ANNA, ""], ids=["token", "password"])
 def test_an_airflow_that_is_away_is_named_with_what_shows_its_parts(known: str) -> None:
     (port,) = free_ports(1)
     url = f"http://127.0.0.1:{port}"

@@ -67,6 +67,7 @@ def journal(monkeypatch: pytest.MonkeyPatch, invoke: Callable[..., Result]) -> N
     monkeypatch.setenv("MAKEWHOLE_STORAGE", "/nowhere")
     monkeypatch.setattr(report, "connect", lambda: nullcontext(object()))
     monkeypatch.setattr(report, "chosen_windows", lambda *_, **__: [WINDOW])
+    monkeypatch.setattr(report, "unopened_items", lambda *_: [])
     manifest = {"orders": {"accounting_by_partition": {"3": vars(ACCOUNTING)}}}
     for module, name, answer in (
         (hop_results, "results", {}),

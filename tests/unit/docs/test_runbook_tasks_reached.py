@@ -357,6 +357,31 @@ REACHED: dict[str, tuple[str, str, str | None]] = {
         "test_a_missing_column_is_red_at_once_and_says_what_to_do",
         "has no column",
     ),
+    "A list of files of an Iceberg table is gone": (
+        "integration/datasets/test_gone_data_files.py",
+        "test_a_table_without_its_list_of_manifests_or_its_metadata_is_named_at_once",
+        ": nothing is known",
+    ),
+    "A block of HDFS cannot be read": (
+        "integration/files/test_lost_blocks.py",
+        "test_a_block_whose_file_is_gone_is_named_and_tried_again",
+        "is there, and cannot be read: no DataNode gives",
+    ),
+    "`compare_faults` is red: a self-check missed or invented something": (
+        "integration/self_check/test_rounds.py",
+        "test_a_judge_that_loses_a_key_makes_the_check_red",
+        "missed: ",
+    ),
+    "`compare_faults` is red: nothing was compared": (
+        "unit/orchestration/test_self_checking.py",
+        "test_a_round_without_a_window_is_red_and_says_so",
+        "could not be compared: no window of it came to its end; the next run goes on with it",
+    ),
+    "`plant_faults` is red": (
+        "integration/self_check/test_rounds.py",
+        "test_a_topic_that_is_gone_or_made_again_is_named_and_not_made_by_itself",
+        "was made again by others",
+    ),
 }
 """The file of the test below `tests/`, its name, and a piece of the symptom that stands in it; None where no message of
 the product is the symptom. Of the lab it is the scenario, which `tests/lab` plays."""
