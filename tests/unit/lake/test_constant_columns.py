@@ -78,7 +78,7 @@ def test_the_key_and_what_differs_stay_in_the_rows() -> None:
 
 
 def test_rows_of_several_parts_keep_all_their_columns(tmp_path: Path) -> None:
-    """What is the same in one part may differ in the next."""
+    """A column that holds one value in one part may hold others in the next."""
     storage = Storage(root=str(tmp_path))
     one, other = (frame_of([{**NOTHING, "number": number}]) for number in (1, 2))
     other = other.with_columns(pl.lit(1, dtype=pl.UInt64).alias("key_hi"))

@@ -17,7 +17,7 @@ _run = statements_of("self_check")
 
 @dataclass(frozen=True, kw_only=True)
 class RoundResult:
-    """What became of a round, in a revision of a window."""
+    """The result of a round, in a revision of a window."""
 
     window: int
     revision: int

@@ -1,1 +1,1 @@
-"""What a self-check plants, finds, and says of it."""
+"""Hold the faults that a self-check plants, and the score of a round."""

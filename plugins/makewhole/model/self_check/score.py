@@ -1,4 +1,4 @@
-"""Say how much of what a self-check planted was found and repaired."""
+"""Score a round of a self-check: how much of what was planted was found and repaired."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _NAMED = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """What became of the faults of a round. `invented`: found, and not planted. `left`: what is wrong in the scratch
+    """The fate of the faults of a round. `invented`: found, and not planted. `left`: what is wrong in the scratch
     topic and tables after the repair, as read by the self-check itself. `state` is that of the window, with its
     reason."""
 
@@ -40,7 +40,7 @@ class Score:
         return not any(self._faults())
 
     def sentence(self) -> str:
-        """Say what was found of what was planted, and all that is wrong with that."""
+        """Return a sentence of what was found of the planted faults, and of all that is wrong with that."""
         found = self.planted - len(self.missed)
         ratios = f"recall {ratio_text(self.recall)}, precision {ratio_text(self.precision)}"
         return "; ".join([f"{found} of {counted(self.planted, 'planted fault')} found, {ratios}", *self._faults()])

@@ -1,4 +1,4 @@
-"""Tell a file that was removed from under a table from one whose snapshot was expired while it was read.
+"""Distinguish a file that was removed from under a table from one whose snapshot was expired while it was read.
 
 Who expires snapshots commits that first, and removes their files then. So a file that is gone while the table of now
 still has the snapshot that lists it was removed by what knows nothing of the table, and trying again does not help.
