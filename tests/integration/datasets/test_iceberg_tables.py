@@ -377,8 +377,11 @@ def test_a_file_that_is_damaged_or_gone_is_named(lake: Lake, tables: Tables) -> 
         assert ([one.path for one in again.unreadable], again.parts) == ([path], ((),))
         assert list(tables.reader(shape_of(), again.view).keys(["O1"])) == []
     file.unlink()
-    with pytest.raises(TransientError, match=f"^{path} of dw.orders is gone"):
-        read(tables, shape_of())
+    with tables.hold_view(shape_of()) as view:
+        plan = view.plan(None, 1)
+        reader = tables.reader(shape_of(), plan.view)
+        assert list(reader.part(None, plan.parts[0])) == []
+        assert [(one.path, one.is_gone) for one in reader.unreadable] == [(path, True)]
 
 
 def test_a_column_with_dots_in_its_name_is_no_part_of_another_one(lake: Lake, tables: Tables) -> None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from makewhole.compute.frames import with_place
 from makewhole.datasets.files.file_source import FileSource
 from makewhole.datasets.files.listing import OffsetsNamed, listing_now
 from makewhole.datasets.files.parquet_rows import SpoiltFileError
@@ -191,7 +192,7 @@ def test_groups_of_rows_are_left_out_by_their_statistics(place: FilesPlace, monk
     assert groups == [1, 2]
     groups.clear()
     found = pl.concat(list(FilesReader(place.connection, shape, None).keys(["O3"])))
-    assert found["place"].to_list() == ["a.parquet:3"]
+    assert with_place(found)["place"].to_list() == ["a.parquet:3"]
     assert groups == [1, 3]  # as texts: O3 is between O10 and O9
     groups.clear()
     assert sorted(read(place, shape, parts=4)["key"]) == sorted(ids(0, 12))
@@ -205,7 +206,7 @@ def test_positions_are_found_by_their_statistics(place: FilesPlace) -> None:
     place.add("orders+0+0000000000+0000000011.parquet", positioned(MADE), POSITIONED, row_group_size=4)
     place.add("orders+1+0000000000+0000000011.parquet", positioned(MADE, partition=1), POSITIONED)
     found = pl.concat(list(FilesReader(place.connection, shape, None).keys(['["0","5"]', '["1","9"]', '["2","1"]'])))
-    assert sorted(found["place"]) == [
+    assert sorted(with_place(found)["place"]) == [
         "orders+0+0000000000+0000000011.parquet:5",
         "orders+1+0000000000+0000000011.parquet:9",
     ]

@@ -291,7 +291,7 @@ def needed_rights() -> dict[str, set[str]]:
                 if act.lower() != "copy" or "from stdin" in text:
                     needed.setdefault(table, set()).add(NAMES[act.lower()])
             inserted = re.findall(r"insert into makewhole\.(\w+)", text)
-            if re.search(r"\bdo update\b", text):
+            if inserted and re.search(r"\bdo update\b", text):
                 needed[inserted[-1]].add("UPDATE")
             if re.search(r"\bfor update\b", text):
                 for table in re.findall(r"\bfrom makewhole\.(\w+)", text):

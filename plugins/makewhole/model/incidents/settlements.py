@@ -1,5 +1,7 @@
 """Describe what settles an incident, or what to look at."""
 
+from collections.abc import Callable, Mapping
+
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.incidents.progress import (
     is_sink_unknown,
@@ -38,12 +40,8 @@ def settled_by(incident: Incident) -> str:
             "keeps its offsets there, take the line out if it keeps them elsewhere, or start the consumer; then run "
             "this window again"
         )
-    if incident.kind is IncidentKind.GROUP_OUT_OF_RANGE:
-        return _settled_out_of_range(incident)
-    if incident.kind is IncidentKind.PROGRESS_UNKNOWN:
-        return settled_unknown_progress(incident)
-    if incident.kind is IncidentKind.PROGRESS_OUT_OF_RANGE:
-        return settled_progress_out_of_range(incident)
+    if incident.kind in _SETTLED:
+        return _SETTLED[incident.kind](incident)
     if incident.is_partial:
         return (
             "what they held is not known: a mirror or a backup of the topic can show it, and the keys in doubt that "
@@ -87,7 +85,6 @@ def settled_by(incident: Incident) -> str:
             f"make one: `create index concurrently on {incident.topic} ({incident.detail.get('column')})`"
         ),
         IncidentKind.VALUES_NOT_LOOKED_AT: _settled_values(incident),
-        IncidentKind.UNREADABLE_FILES: _settled_unreadable(incident),
         IncidentKind.LEFT_OVER_FILES: (
             "what is missing is found without them, and written from the records. Remove them once their writer is "
             "known to be dead; whoever gives them their names then brings their rows a second time"
@@ -178,3 +175,12 @@ _PREVENTED = {
     IncidentKind.EXPIRED: "A longer retention, or windows that run sooner after their end, prevent it",
     IncidentKind.TOPIC_RECREATED: "Windows that have run before a topic is deleted prevent it",
 }
+
+
+_SETTLED: Mapping[IncidentKind, Callable[[Incident], str]] = {
+    IncidentKind.GROUP_OUT_OF_RANGE: _settled_out_of_range,
+    IncidentKind.PROGRESS_UNKNOWN: settled_unknown_progress,
+    IncidentKind.PROGRESS_OUT_OF_RANGE: settled_progress_out_of_range,
+    IncidentKind.UNREADABLE_FILES: _settled_unreadable,
+}
+"""How incidents are settled whose `detail` no other kind has."""
