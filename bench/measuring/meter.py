@@ -13,6 +13,9 @@ import psutil
 from bench.measuring.processor_time import ProcessorTime, Split
 
 _LOOK_SECONDS, _SAMPLE_SECONDS = 0.1, 0.25
+_SHARE = 0.02
+"""The most of the time in which memory may be added up: the kernel walks all pages of a process meanwhile, which has to
+wait where it asks for more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,9 +77,10 @@ class Meter:
 
     def _watch_memory(self) -> None:
         while True:
+            begun = time.perf_counter()
             now = memory_bytes(self._pids)
             self._peak = Split(max(self._peak.python, now.python), max(self._peak.jvm, now.jvm))
-            if self._over.wait(_SAMPLE_SECONDS):
+            if self._over.wait(max(_SAMPLE_SECONDS, (time.perf_counter() - begun) / _SHARE)):
                 return
 
 
