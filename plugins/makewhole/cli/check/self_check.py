@@ -104,13 +104,7 @@ def _round_document(planted: PlantedRound) -> dict[str, Any]:
         "compared_at": planted.compared_at.isoformat(),
         "window": result.window,
         "is_green": score.is_green,
-        "recall": score.recall,
-        "precision": score.precision,
-        "planted": score.planted,
-        "found": score.found,
-        "missed": len(score.missed),
-        "invented": len(score.invented),
-        "left": len(score.left),
+        **score.numbers,
         "kinds": [
             {"hop": hop, "verdict": verdict, "planted": count, "found": count - missed[hop, verdict]}
             for (hop, verdict), count in sorted(kinds.items())

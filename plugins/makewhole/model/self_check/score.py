@@ -39,6 +39,19 @@ class Score:
         """Whether all that was planted was found, nothing else was, and all of it was repaired with proof."""
         return not any(self._faults())
 
+    @property
+    def numbers(self) -> dict[str, float]:
+        """Recall and precision (0..1), and how many faults were planted, found, missed, invented and are left."""
+        return {
+            "recall": self.recall,
+            "precision": self.precision,
+            "planted": self.planted,
+            "found": self.found,
+            "missed": len(self.missed),
+            "invented": len(self.invented),
+            "left": len(self.left),
+        }
+
     def sentence(self) -> str:
         """Return a sentence of what was found of the planted faults, and of all that is wrong with that."""
         found = self.planted - len(self.missed)

@@ -71,16 +71,7 @@ def of_watermark(pipeline: str, watermark: "Watermark | None", now: datetime) ->
 def of_self_check(pipeline: str, score: "Score") -> Sequence[Measured]:
     """Return how a round of a self-check ended: self_check_green (1 or 0), self_check_recall and self_check_precision
     (0..1), and how many faults were planted, found, missed, invented, and are left after the repair."""
-    numbers = {
-        "green": int(score.is_green),
-        "recall": score.recall,
-        "precision": score.precision,
-        "planted": score.planted,
-        "found": score.found,
-        "missed": len(score.missed),
-        "invented": len(score.invented),
-        "left": len(score.left),
-    }
+    numbers = {"green": int(score.is_green), **score.numbers}
     tags = {"pipeline": pipeline}
     return [Measured(name=f"self_check_{name}", value=value, tags=tags) for name, value in numbers.items()]
 
