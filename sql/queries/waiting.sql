@@ -57,6 +57,16 @@ left join lateral (
 where newest.is_newest and (newest.state in ('error', 'gaps', 'not_known') or newest.state = 'open' and broken.step is not null)
 order by newest.pipeline, newest.number;
 
+-- is_at_work --
+-- Whether a window of a pipeline that has a result, of this revision or of one before, is open.
+select exists (
+    select from makewhole.window as newest
+    where newest.pipeline = %(pipeline)s and newest.is_newest and newest.state = 'open' and exists (
+        select from makewhole.hop_result as result
+        where (result.pipeline, result.number) = (newest.pipeline, newest.number)
+    )
+);
+
 -- refused --
 -- Read the plans that were refused as a whole, of windows that are not certified, in their newest revision.
 select plan.id as subject, plan.pipeline, plan.number as window, plan.revision, plan.undoes, plan.counts, plan.reason,

@@ -69,10 +69,14 @@ def opened(journal: PgConnection, number: int, state: WindowState, **more: Any) 
 
 def gaps(journal: PgConnection, number: int, missing: int = 3, **more: Any) -> Window:
     window = opened(journal, number, WindowState.GAPS, reason=f"{missing} keys missing", **more)
+    commit_gaps(journal, window, missing)
+    return window
+
+
+def commit_gaps(journal: PgConnection, window: Window, missing: int) -> None:
     counts = HopCounts(source_keys=9, matched=9 - missing, missing=missing)
     result = HopResult(hop="outbox→orders", counts=counts, digest="0")
     hop_results.commit_results(journal, window, hop_results.RECONCILED, [result])
-    return window
 
 
 def certified(journal: PgConnection, number: int, revision: int) -> None:

@@ -7,7 +7,7 @@ from datetime import datetime
 from makewhole.journal.windows import OPEN_VERDICTS
 from makewhole.model.plan import PlanState
 from makewhole.model.window import WindowState
-from makewhole.sql import PgConnection, records, statements_of
+from makewhole.sql import PgConnection, records, single_value, statements_of
 
 _run = statements_of("waiting")
 
@@ -115,6 +115,11 @@ def unopened(journal: PgConnection) -> list[UnopenedRun]:
 def windows(journal: PgConnection) -> list[WaitingWindow]:
     """Return the windows that are not certified, in their newest revision."""
     return records(WaitingWindow, _run(journal, "windows", verdicts=OPEN_VERDICTS))
+
+
+def is_at_work(journal: PgConnection, pipeline: str) -> bool:
+    """Return whether a window of a pipeline that has a result is open: it is being repaired, or judged again."""
+    return bool(single_value(_run(journal, "is_at_work", pipeline=pipeline)))
 
 
 def refused_plans(journal: PgConnection) -> list[WaitingPlan]:

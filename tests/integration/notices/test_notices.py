@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from makewhole.journal import notices, step_failures
+from makewhole.journal import notices, step_failures, windows
 from makewhole.journal.database import connect
 from makewhole.journal.step_failures import StepPlace
 from makewhole.model.errors import RefusedError
@@ -17,7 +17,20 @@ from makewhole.orchestration.notices import notify as notifying
 from makewhole.orchestration.notices.compose import Message
 from makewhole.orchestration.notices.notify import notify
 from makewhole.orchestration.notices.send import send
-from tests.world.noticed_shop import AROUND, HOOK, MAIL, NOW, SLACK, URL, certified, gaps, opened, shop, texts
+from tests.world.noticed_shop import (
+    AROUND,
+    HOOK,
+    MAIL,
+    NOW,
+    SLACK,
+    URL,
+    certified,
+    commit_gaps,
+    gaps,
+    opened,
+    shop,
+    texts,
+)
 from tests.world.people import TakenMail, TakenPosts
 
 pytestmark = pytest.mark.integration
@@ -90,6 +103,54 @@ def test_what_ends_while_something_else_waits_is_not_sent_alone(hook: TakenPosts
         certified(journal, 3, revision=2)
     notify(shop(HOOK), AROUND)
     assert len(hook.posts) == 1
+
+
+@pytest.mark.parametrize("is_judged_again", [True, False])
+def test_nothing_is_over_while_a_window_is_judged_again_or_repaired(hook: TakenPosts, is_judged_again: bool) -> None:
+    """A look at what waits falls between two revisions, and then into the repair of the new one."""
+    pipeline = shop(HOOK)
+    with connect() as journal:
+        gaps(journal, 2)
+    notify(pipeline, AROUND)
+    with connect() as journal:
+        again = opened(journal, 2, WindowState.OPEN, revision=2)
+        if not is_judged_again:
+            commit_gaps(journal, again, 3)
+    notify(pipeline, AROUND)
+    assert len(hook.posts) == 1
+
+    with connect() as journal:
+        windows.close(journal, again, WindowState.CERTIFIED, None)
+    notify(pipeline, AROUND)
+    assert texts(hook)[1:] == [text for text in texts(hook) if text.startswith("All clear")]
+    assert len(hook.posts) == 2
+
+
+def test_a_window_that_finds_the_same_again_says_nothing_new(hook: TakenPosts) -> None:
+    pipeline = shop(HOOK)
+    with connect() as journal:
+        gaps(journal, 2)
+    notify(pipeline, AROUND)
+    with connect() as journal:
+        again = opened(journal, 2, WindowState.OPEN, revision=2)
+    notify(pipeline, AROUND)
+    with connect() as journal:
+        commit_gaps(journal, again, 3)
+        windows.close(journal, again, WindowState.GAPS, "3 keys missing")
+    notify(pipeline, AROUND)
+    assert len(hook.posts) == 1
+
+
+def test_a_new_window_keeps_nothing_back(hook: TakenPosts) -> None:
+    pipeline = shop(HOOK)
+    with connect() as journal:
+        gaps(journal, 2)
+    notify(pipeline, AROUND)
+    with connect() as journal:
+        certified(journal, 2, revision=2)
+        opened(journal, 3, WindowState.OPEN)
+    notify(pipeline, AROUND)
+    assert [text.startswith("All clear") for text in texts(hook)] == [False, True]
 
 
 def test_a_night_that_fails_for_the_same_reason_says_nothing_new(hook: TakenPosts) -> None:

@@ -18,28 +18,8 @@ def abort_text(topic: str | None, partition: int | None, offset: int | None) -> 
 
 def settled_by(incident: Incident) -> str:
     """Return what would settle a window that cannot be certified because of it, or what to look at otherwise."""
-    if incident.kind is IncidentKind.HANGING_TRANSACTION:
-        return f"{abort_text(incident.topic, incident.partition, incident.lo)}, then run this window again"
-    if incident.kind is IncidentKind.BASELINE_UNKNOWN and incident.detail.get("stamps"):
-        return (
-            "write `start:` into the pipeline's file, with the time from which on the topic has its records (ask its "
-            "owner, or look when its first records that are left were written); then run this window again. Producers "
-            "that stamp records in milliseconds, or `message.timestamp.type=LogAppendTime`, prevent it"
-        )
-    if incident.kind is IncidentKind.BASELINE_UNKNOWN:
-        return (
-            f"write `start: {incident.detail['begins_at']}` into the pipeline's file when they are from before the "
-            "topic, or `start: earliest` when they belong into it and were lost; then run this window again"
-        )
     if is_sink_unknown(incident):
         return settled_unknown_sink(incident)
-    if incident.kind is IncidentKind.GROUP_UNKNOWN:
-        return (
-            f"look with `kafka-consumer-groups.sh --describe --group {incident.detail.get('group')}`: correct "
-            "consumer_group in the pipeline file if it is another one, name the table with `progress` if the loader "
-            "keeps its offsets there, take the line out if it keeps them elsewhere, or start the consumer; then run "
-            "this window again"
-        )
     if incident.kind in _SETTLED:
         return _SETTLED[incident.kind](incident)
     if incident.is_partial:
@@ -47,55 +27,67 @@ def settled_by(incident: Incident) -> str:
             "what they held is not known: a mirror or a backup of the topic can show it, and the keys in doubt that "
             f"another place names are in `makewhole findings`. {_PREVENTED.get(incident.kind, _SAFER)}"
         )
-    return {
-        IncidentKind.TRUNCATED: f"{_UPSTREAM}; {_SAFER}",
-        IncidentKind.TOPIC_RECREATED: _UPSTREAM,
-        IncidentKind.BEGINNING_GONE: (
-            "what is older is counted as `before_baseline`, not as missing or unexpected"
-            if incident.detail.get("begins_at")
-            else "what one end alone has from before the first window is undecidable, until `start:` says a time"
-        ),
-        IncidentKind.OPEN_TRANSACTION: "its records are judged in a later window, when it has ended",
-        IncidentKind.CONSUMER_STALLED: (
-            f"look at the consumer: the record at {incident.place} offset {incident.detail.get('committed')} may be "
-            "what it cannot get past. What waits longer than pending.max_age is missing"
-        ),
-        IncidentKind.SLICE_GROWN: (
-            "they are judged in this window. If rows come so late as a rule, write a longer `late` into the pipeline's "
-            "file"
-        ),
-        IncidentKind.FILTER_CHANGED: (
-            f"what the windows before found stands by the former filter: rows of {incident.point} that only that one "
-            "lets pass may be there still, and what only the new one lets pass was not looked for. Run those windows "
-            "again to have them judged by the new one"
-        ),
-        IncidentKind.SLICE_SHRUNK: (
-            "a purge is ordinary, and nothing has to be done then; they are not brought back unasked. If they were not "
-            "purged, restore them from a backup"
-        ),
-        IncidentKind.SLICE_FIRST_COUNTED: (
-            "rows that are new or changed since, by their transaction ids, are judged in this window; what was deleted "
-            "before is not known"
-        ),
-        IncidentKind.TIMES_AHEAD: (
-            f"look at the rows of {incident.topic} where {incident.detail.get('column')} > now() + interval '1 day', "
-            "and correct the times that are wrong: a row is judged by the window that sees it come into its slice"
-        ),
-        IncidentKind.NO_TIME_INDEX: (
-            f"make one: `create index concurrently on {incident.topic} ({incident.detail.get('column')})`"
-        ),
-        IncidentKind.VALUES_NOT_LOOKED_AT: _settled_values(incident),
-        IncidentKind.LEFT_OVER_FILES: (
-            "what is missing is found without them, and written from the records. Remove them once their writer is "
-            "known to be dead; whoever gives them their names then brings their rows a second time"
-        ),
-        IncidentKind.REPEATED_KEYS: (
-            "nothing is done about them: what reads the topic has to pass over a second record. Look at its producers: "
-            "without enable.idempotence a retry is a second record, and an application may send again what it had sent"
-        ),
-        IncidentKind.LEADER_CHANGED: _settled_leader_change(incident),
-        IncidentKind.PREPARED_TRANSACTION: _settled_prepared(incident),
-    }.get(incident.kind, "nothing has to be done")
+    if incident.kind in _LOOKED_AT:
+        return _LOOKED_AT[incident.kind](incident)
+    return _SENTENCES.get(incident.kind, "nothing has to be done")
+
+
+def _settled_hanging(incident: Incident) -> str:
+    return f"{abort_text(incident.topic, incident.partition, incident.lo)}, then run this window again"
+
+
+def _settled_baseline(incident: Incident) -> str:
+    if incident.detail.get("stamps"):
+        return (
+            "write `start:` into the pipeline's file, with the time from which on the topic has its records (ask its "
+            "owner, or look when its first records that are left were written); then run this window again. Producers "
+            "that stamp records in milliseconds, or `message.timestamp.type=LogAppendTime`, prevent it"
+        )
+    return (
+        f"write `start: {incident.detail['begins_at']}` into the pipeline's file when they are from before the "
+        "topic, or `start: earliest` when they belong into it and were lost; then run this window again"
+    )
+
+
+def _settled_group(incident: Incident) -> str:
+    return (
+        f"look with `kafka-consumer-groups.sh --describe --group {incident.detail.get('group')}`: correct "
+        "consumer_group in the pipeline file if it is another one, name the table with `progress` if the loader "
+        "keeps its offsets there, take the line out if it keeps them elsewhere, or start the consumer; then run "
+        "this window again"
+    )
+
+
+def _settled_beginning(incident: Incident) -> str:
+    if incident.detail.get("begins_at"):
+        return "what is older is counted as `before_baseline`, not as missing or unexpected"
+    return "what one end alone has from before the first window is undecidable, until `start:` says a time"
+
+
+def _settled_stalled(incident: Incident) -> str:
+    return (
+        f"look at the consumer: the record at {incident.place} offset {incident.detail.get('committed')} may be "
+        "what it cannot get past. What waits longer than pending.max_age is missing"
+    )
+
+
+def _settled_filter(incident: Incident) -> str:
+    return (
+        f"what the windows before found stands by the former filter: rows of {incident.point} that only that one "
+        "lets pass may be there still, and what only the new one lets pass was not looked for. Run those windows "
+        "again to have them judged by the new one"
+    )
+
+
+def _settled_times(incident: Incident) -> str:
+    return (
+        f"look at the rows of {incident.topic} where {incident.detail.get('column')} > now() + interval '1 day', "
+        "and correct the times that are wrong: a row is judged by the window that sees it come into its slice"
+    )
+
+
+def _settled_index(incident: Incident) -> str:
+    return f"make one: `create index concurrently on {incident.topic} ({incident.detail.get('column')})`"
 
 
 def _settled_values(incident: Incident) -> str:
@@ -178,9 +170,52 @@ _PREVENTED = {
 
 
 _SETTLED: Mapping[IncidentKind, Callable[[Incident], str]] = {
+    IncidentKind.HANGING_TRANSACTION: _settled_hanging,
+    IncidentKind.BASELINE_UNKNOWN: _settled_baseline,
+    IncidentKind.GROUP_UNKNOWN: _settled_group,
     IncidentKind.GROUP_OUT_OF_RANGE: _settled_out_of_range,
     IncidentKind.PROGRESS_UNKNOWN: settled_unknown_progress,
     IncidentKind.PROGRESS_OUT_OF_RANGE: settled_progress_out_of_range,
     IncidentKind.UNREADABLE_FILES: _settled_unreadable,
 }
-"""How incidents are settled whose `detail` no other kind has."""
+"""How kinds are settled whether or not the incident is partial."""
+
+
+_LOOKED_AT: Mapping[IncidentKind, Callable[[Incident], str]] = {
+    IncidentKind.BEGINNING_GONE: _settled_beginning,
+    IncidentKind.CONSUMER_STALLED: _settled_stalled,
+    IncidentKind.FILTER_CHANGED: _settled_filter,
+    IncidentKind.TIMES_AHEAD: _settled_times,
+    IncidentKind.NO_TIME_INDEX: _settled_index,
+    IncidentKind.VALUES_NOT_LOOKED_AT: _settled_values,
+    IncidentKind.LEADER_CHANGED: _settled_leader_change,
+    IncidentKind.PREPARED_TRANSACTION: _settled_prepared,
+}
+"""How kinds are settled whose sentence depends on the incident."""
+
+
+_SENTENCES: Mapping[IncidentKind, str] = {
+    IncidentKind.TRUNCATED: f"{_UPSTREAM}; {_SAFER}",
+    IncidentKind.TOPIC_RECREATED: _UPSTREAM,
+    IncidentKind.OPEN_TRANSACTION: "its records are judged in a later window, when it has ended",
+    IncidentKind.SLICE_GROWN: (
+        "they are judged in this window. If rows come so late as a rule, write a longer `late` into the pipeline's file"
+    ),
+    IncidentKind.SLICE_SHRUNK: (
+        "a purge is ordinary, and nothing has to be done then; they are not brought back unasked. If they were not "
+        "purged, restore them from a backup"
+    ),
+    IncidentKind.SLICE_FIRST_COUNTED: (
+        "rows that are new or changed since, by their transaction ids, are judged in this window; what was deleted "
+        "before is not known"
+    ),
+    IncidentKind.LEFT_OVER_FILES: (
+        "what is missing is found without them, and written from the records. Remove them once their writer is "
+        "known to be dead; whoever gives them their names then brings their rows a second time"
+    ),
+    IncidentKind.REPEATED_KEYS: (
+        "nothing is done about them: what reads the topic has to pass over a second record. Look at its producers: "
+        "without enable.idempotence a retry is a second record, and an application may send again what it had sent"
+    ),
+}
+"""The kinds that are always settled in the same way."""

@@ -15,8 +15,8 @@ _LATE_SHARE = 0.75
 @dataclass(frozen=True, kw_only=True)
 class News:
     """The news of a pipeline: items that are `new` or say something else than before, items that are sent `again`
-    because they still wait, and what is `over`. It is sent where one of the first two is there, or nothing waits any
-    more."""
+    because they still wait, and what is `over`: nothing while the pipeline is at work. It is sent where one of the
+    first two is there, or nothing waits any more."""
 
     new: tuple[TodoItem, ...]
     again: tuple[TodoItem, ...]
@@ -29,9 +29,17 @@ class News:
         return bool(self.new or self.again or self.is_all_clear)
 
 
-def news_of(items: Sequence[TodoItem], sent: Sequence[SentNotice], *, now: datetime, remind: timedelta) -> News:
+def news_of(
+    items: Sequence[TodoItem],
+    sent: Sequence[SentNotice],
+    *,
+    now: datetime,
+    remind: timedelta,
+    is_at_work: bool,
+) -> News:
     """Compare what waits now with what was sent; an item is known by its subject, and says something new with another
-    headline."""
+    headline. While a window is repaired or judged again (`is_at_work`), what was sent and does not wait now is not
+    over: its end decides."""
     before = {notice.subject: notice for notice in sent}
     new, again = [], []
     for item in items:
@@ -41,7 +49,7 @@ def news_of(items: Sequence[TodoItem], sent: Sequence[SentNotice], *, now: datet
         elif now - notice.said_at >= remind or _ends_soon(item, notice, now):
             again.append(item)
     waiting = {item.subject for item in items}
-    over = tuple(notice for notice in sent if notice.subject not in waiting)
+    over = () if is_at_work else tuple(notice for notice in sent if notice.subject not in waiting)
     return News(new=tuple(new), again=tuple(again), over=over, is_all_clear=bool(over) and not waiting)
 
 

@@ -8,7 +8,7 @@ from functools import cache, partial
 from itertools import islice
 
 from makewhole.compensation.planning.deadlines import DeadlineCounts, read_deadlines
-from makewhole.journal import notices, windows
+from makewhole.journal import notices, waiting, windows
 from makewhole.journal.database import connect
 from makewhole.journal.findings.stored_findings import StoredFindings
 from makewhole.journal.notices import SentNotice
@@ -69,7 +69,13 @@ def _through(pipeline: Pipeline, name: str, around: Surroundings) -> str | None:
             logger.info("%s: another task sends through %s now", pipeline.name, name)
             return None
         items = items_of(journal, pipeline, name, around.log_url, now)
-        news = news_of(items, notices.sent(journal, pipeline.name, name), now=now, remind=settings.remind)
+        news = news_of(
+            items,
+            notices.sent(journal, pipeline.name, name),
+            now=now,
+            remind=settings.remind,
+            is_at_work=waiting.is_at_work(journal, pipeline.name),
+        )
         if not news.is_sent:
             return None
         details = _details(journal, pipeline, around.connections, (*news.new, *news.again), now)
