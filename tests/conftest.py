@@ -93,7 +93,7 @@ def carrier(request: pytest.FixtureRequest) -> Carrier:
     if is_on_spark(request):
         from makewhole_spark.spark_carrier import SparkCarrier
 
-        return SparkCarrier(request.getfixturevalue("spark"))
+        return SparkCarrier(request.getfixturevalue("spark").sparkContext)
     from tests.world.in_process import InProcessCarrier
 
     return InProcessCarrier()

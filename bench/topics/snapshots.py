@@ -43,7 +43,7 @@ def take(spark: SparkSession, bootstrap: str, topic: str, folder: str) -> tuple[
     """Take a snapshot and remove it; return (rows, bytes written)."""
     context = _context(bootstrap, topic, Path(folder))
     pieces = list(_pieces(context))
-    answers = SparkCarrier(spark).carry(pieces, read_piece)
+    answers = SparkCarrier(spark.sparkContext).carry(pieces, read_piece)
     size = sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file())
     shutil.rmtree(folder)
     return sum(answer.rows for answer in answers), size

@@ -2,15 +2,17 @@
 
 import tempfile
 
+from pyspark.sql import SparkSession
 from pyspark.sql.functions import col, count
 
-from makewhole_spark.spark_carrier import SparkCarrier, session
+from makewhole_spark.spark_carrier import SparkCarrier, spark_context
 
 
 def main() -> None:
     """Carry tasks, write and read Parquet, group and count."""
-    spark = session("short job")
-    SparkCarrier(spark).carry(list(range(4)), abs)
+    context = spark_context("short job")
+    SparkCarrier(context).carry(list(range(4)), abs)
+    spark = SparkSession.builder.getOrCreate()
     with tempfile.TemporaryDirectory() as folder:
         spark.range(100).withColumn("odd", col("id") % 2).write.parquet(f"{folder}/rows")
         spark.read.parquet(f"{folder}/rows").groupBy("odd").agg(count("*")).collect()

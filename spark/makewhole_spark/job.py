@@ -21,8 +21,8 @@ from makewhole.kinds import modules_of
 from makewhole.model.errors import DEFECTS, MakewholeError, PermanentError, RefusedError
 from makewhole.window.context import WindowContext, window_context
 from makewhole_spark.carrier import Carrier
-from makewhole_spark.session_start import StartingSession
-from makewhole_spark.spark_carrier import SparkCarrier
+from makewhole_spark.spark_carrier import SparkCarrier, stop
+from makewhole_spark.spark_start import StartingSpark
 from makewhole_spark.step_names import VALIDATE, steps_through
 from makewhole_spark.time_limit import ending_process_after
 from makewhole_spark.window_steps import Job, run_step
@@ -32,7 +32,7 @@ logger = logging.getLogger("makewhole")
 EXIT_TRANSIENT, EXIT_PERMANENT = 1, 64
 
 
-def run_job(wanted: argparse.Namespace, starting: StartingSession) -> None:
+def run_job(wanted: argparse.Namespace, starting: StartingSpark) -> None:
     """Run the steps that the arguments name, and exit: 0, or 1 (try again), or 64 (do not try again)."""
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s", stream=sys.stdout)
     for noisy in ("py4j", "great_expectations"):
@@ -72,7 +72,7 @@ def record_failure(wanted: argparse.Namespace, error: Exception) -> None:
         logger.warning("the reason is in this log alone: %s", away)
 
 
-def _run(wanted: argparse.Namespace, starting: StartingSession) -> None:
+def _run(wanted: argparse.Namespace, starting: StartingSpark) -> None:
     steps = steps_through(wanted.step, wanted.through)
     own, *later = steps
     with connect() as journal:
@@ -84,14 +84,14 @@ def _run(wanted: argparse.Namespace, starting: StartingSession) -> None:
             import_module(module)
     if VALIDATE in steps:
         load_meanwhile()
-    spark = starting.session.result()
+    spark = starting.context.result()
     carrier = SparkCarrier(spark)
     _log_step(carrier, context, own, wanted, is_own=True)
     for before, step in zip(steps, later, strict=False):
         logger.info("%s: %s is committed; this application goes on with %s", context.window.label, before, step)
         if not _is_done(carrier, context, step, wanted):
             break
-    spark.stop()
+    stop(spark)
     gc.freeze()  # Python would look for garbage in all that was loaded, for a second or two, before it ends
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JJavaError
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
 from makewhole.model.errors import PermanentError
 from makewhole_spark import worker_daemon
@@ -20,9 +20,13 @@ if TYPE_CHECKING:
     from makewhole.gate.frame import Frame, NamedFiles
 
 
-def session(name: str) -> SparkSession:
-    """The session of a job. Master, deploy mode and memory come from spark-submit, so from the Airflow connection."""
-    builder = SparkSession.builder.appName(name)
+def spark_context(name: str) -> SparkContext:
+    """Return the context of a job. Master, deploy mode and memory come from spark-submit, so from the Airflow
+    connection.
+
+    It is all that carries tasks. A session for queries takes Java two seconds more to make, and is made by the first
+    query (`SparkCarrier.frame`), which few windows have.
+    """
     settings = {
         "spark.python.daemon.module": worker_daemon.MODULE,
         "spark.ui.enabled": "false",
@@ -32,26 +36,31 @@ def session(name: str) -> SparkSession:
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
         "spark.sql.adaptive.enabled": "true",
     }
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
+    return SparkContext.getOrCreate(SparkConf().setAppName(name).setAll(list(settings.items())))
+
+
+def stop(context: SparkContext) -> None:
+    """Stop a context as `SparkContext.stop` does, but for the thread that takes accumulators, which ends with this
+    process: it looks once a second whether it is to end."""
+    context._accumulatorServer = None  # type: ignore[assignment]
+    context.stop()
 
 
 @dataclass(frozen=True)
 class SparkCarrier:
-    """Carries tasks to the Python workers of a session.
+    """Carries tasks to the Python workers of an application.
 
     One Spark task runs several of ours, one after the other: starting each costs a tenth of a second, which is more
     than a small bucket takes. Spark runs a task again that fails by anything but makewhole's own errors, as often as
-    the session's settings say.
+    the application's settings say.
     """
 
-    session: SparkSession
+    context: SparkContext
 
     @property
     def parallelism(self) -> int:
-        """The number of cores that the session counts on."""
-        return self.session.sparkContext.defaultParallelism
+        """The number of cores that the application counts on."""
+        return self.context.defaultParallelism
 
     def carry(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> list[Result]:
         """Run every task on an executor; return the answers in the order of the tasks."""
@@ -66,17 +75,18 @@ class SparkCarrier:
             shorten_next_start()
 
         # Not a data frame: nothing is to be planned, and Spark takes longer to plan it than a small task takes.
-        context = self.session.sparkContext
-        slots = min(len(tasks), _WAVES * context.defaultParallelism)
+        slots = min(len(tasks), _WAVES * self.parallelism)
         with reported_absence():
-            answers = context.parallelize(range(len(tasks)), slots).mapPartitions(work).collect()
+            answers = self.context.parallelize(range(len(tasks)), slots).mapPartitions(work).collect()
         return packed.unpack(answers)
 
     def frame(self, uris: Sequence[str], schema: "Schema") -> "Frame | NamedFiles":
         """Return a frame by which stored files are found, or their names where Spark's reader has no way to them."""
+        from pyspark.sql import SparkSession
+
         from makewhole_spark.stored_frames import frame_or_names
 
-        return frame_or_names(self.session, uris, schema)
+        return frame_or_names(SparkSession.builder.getOrCreate(), uris, schema)
 
 
 _WAVES = 4  # Spark tasks per core: enough to even out buckets of different size

@@ -15,9 +15,9 @@ def main(step: str) -> None:
     prefer_installed_pyspark()
     label = f"{wanted.pipeline} window {wanted.window} (revision {wanted.revision})"
 
-    from makewhole_spark.session_start import session_in_thread
+    from makewhole_spark.spark_start import spark_in_thread
 
-    starting = session_in_thread(f"makewhole {step}: {label}")
+    starting = spark_in_thread(f"makewhole {step}: {label}")
 
     from makewhole_spark.job import run_job
 

@@ -39,12 +39,15 @@ class Check:
 
     def __call__(self) -> GateReport:
         return validate(
-            SparkCarrier(self._spark), self._pipeline, self.summaries, stored(*self._store(self.rows, self.buckets))
+            SparkCarrier(self._spark.sparkContext),
+            self._pipeline,
+            self.summaries,
+            stored(*self._store(self.rows, self.buckets)),
         )
 
     def without_buckets(self) -> GateReport:
         verdicts, _ = self._store(self.rows, self.buckets)
-        return validate(SparkCarrier(self._spark), self._pipeline, self.summaries, stored(verdicts))
+        return validate(SparkCarrier(self._spark.sparkContext), self._pipeline, self.summaries, stored(verdicts))
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ class Check:
         self.spark, self.pipeline, self.summaries, self.store = spark, pipeline, summaries, store
 
     def __call__(self, rows: Sequence[Row]) -> GateReport:
-        return validate(SparkCarrier(self.spark), self.pipeline, self.summaries, stored(self.store(rows)))
+        return validate(SparkCarrier(self.spark.sparkContext), self.pipeline, self.summaries, stored(self.store(rows)))
 
 
 @pytest.fixture
@@ -165,7 +165,7 @@ def test_a_missing_column_is_an_error_and_not_bad_data(
     files = store(rows)
     for file in files:
         pq.write_table(pq.read_table(file).drop_columns([column]), file)
-    report = validate(SparkCarrier(spark), pipeline, summaries, stored(files))
+    report = validate(SparkCarrier(spark.sparkContext), pipeline, summaries, stored(files))
     assert report.answer is GateAnswer.ERROR
     assert f"`{column}`" in report.failures[0]
 
@@ -198,10 +198,10 @@ def test_what_breaks_inside_the_library_breaks_every_row_that_it_was_given(monke
 
 def test_a_missing_file_is_an_error(spark: SparkSession, pipeline: Pipeline, summaries: list[HopSummary]) -> None:
     assert (
-        validate(SparkCarrier(spark), pipeline, summaries, stored(["/nowhere/verdicts.parquet"])).answer
+        validate(SparkCarrier(spark.sparkContext), pipeline, summaries, stored(["/nowhere/verdicts.parquet"])).answer
         is GateAnswer.ERROR
     )
-    assert validate(SparkCarrier(spark), pipeline, summaries, stored([])).answer is GateAnswer.ERROR
+    assert validate(SparkCarrier(spark.sparkContext), pipeline, summaries, stored([])).answer is GateAnswer.ERROR
 
 
 def test_a_number_that_is_not_known_is_an_error(pipeline: Pipeline, summaries: list[HopSummary]) -> None:
@@ -243,7 +243,9 @@ def test_two_threads_on_one_session_each_get_their_own_answer(
 
     def work(name: str, file: Path) -> None:
         for _ in range(2):
-            answers[name].append(validate(SparkCarrier(spark), pipeline, summaries, stored([str(file)])).answer)
+            answers[name].append(
+                validate(SparkCarrier(spark.sparkContext), pipeline, summaries, stored([str(file)])).answer
+            )
 
     threads = [threading.Thread(target=work, args=each) for each in (("good", good), ("bad", bad))]
     for thread in threads:
@@ -261,8 +263,8 @@ def test_a_frame_of_another_session_is_not_answered_from_a_stale_view(
         "tmp_view"
     )
     try:
-        bad = store([(hop, key, None, None) for hop, key, _, _ in rows])
-        assert validate(SparkCarrier(spark.newSession()), pipeline, summaries, stored(bad)).answer is GateAnswer.ERROR
+        bad = spark.newSession().read.parquet(*store([(hop, key, None, None) for hop, key, _, _ in rows]))
+        assert check_verdicts(pipeline, summaries, KeyedFrames(verdicts=bad)).answer is GateAnswer.ERROR
     finally:
         spark.catalog.dropTempView("tmp_view")
 

@@ -48,12 +48,12 @@ def test_verdicts_of_an_object_store_are_checked_as_those_of_a_folder_are(
         buckets=[storage.write_parquet("buckets", pl.DataFrame(buckets, schema=BUCKETS, orient="row"))],
     )
 
-    report = validate(SparkCarrier(spark), pipeline, summaries, stored)
+    report = validate(SparkCarrier(spark.sparkContext), pipeline, summaries, stored)
 
     assert (report.answer, report.failures) == (GateAnswer.FAIL, ("flights→warehouse: 1 key missing, 0 allowed",))
     assert report.planned == report.evaluated
 
     for path in stored.verdicts:
         storage.remove(path)
-    gone = validate(SparkCarrier(spark), pipeline, summaries, stored)
+    gone = validate(SparkCarrier(spark.sparkContext), pipeline, summaries, stored)
     assert gone.answer is GateAnswer.ERROR

@@ -3,14 +3,14 @@
 import threading
 import time
 
-from makewhole_spark.session_start import session_in_thread
 from makewhole_spark.spark_carrier import SparkCarrier
+from makewhole_spark.spark_start import STARTING, spark_in_thread
 from tests.integration.spark.test_python_workers import started_at
 
 if __name__ == "__main__":
-    spark = session_in_thread("a job whose workers are ready").session.result()
+    spark = spark_in_thread("a job whose workers are ready").context.result()
     for thread in threading.enumerate():
-        if thread.name == "start session":
+        if thread.name == STARTING:
             thread.join()
     ready = time.clock_gettime(time.CLOCK_BOOTTIME)
     print("ready:", [moment < ready for moment in SparkCarrier(spark).carry(range(2), started_at)])

@@ -28,7 +28,11 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 @pytest.fixture(params=[pytest.param("Spark", marks=pytest.mark.on_spark), "in process"])
 def either(request: pytest.FixtureRequest) -> Carrier:
     """Each of the two carriers."""
-    return InProcessCarrier() if request.param == "in process" else SparkCarrier(request.getfixturevalue("spark"))
+    return (
+        InProcessCarrier()
+        if request.param == "in process"
+        else SparkCarrier(request.getfixturevalue("spark").sparkContext)
+    )
 
 
 def halved(number: int) -> int:

@@ -31,7 +31,9 @@ def started_at(_: int) -> float:
 def test_workers_are_forked_from_a_process_that_has_loaded_what_all_tasks_need_and_no_polars(
     spark: SparkSession,
 ) -> None:
-    assert set(SparkCarrier(spark).carry(range(4), daemon)) == {("makewhole_spark.worker_daemon", True, False)}
+    assert set(SparkCarrier(spark.sparkContext).carry(range(4), daemon)) == {
+        ("makewhole_spark.worker_daemon", True, False)
+    }
 
 
 @pytest.mark.extended

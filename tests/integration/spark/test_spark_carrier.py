@@ -33,18 +33,20 @@ def pages_got(_: int) -> int:
 
 
 def test_a_worker_that_was_used_before_holds_no_zip_whose_directory_would_be_read_again(spark: SparkSession) -> None:
-    SparkCarrier(spark).carry(range(32), zips)
-    assert SparkCarrier(spark).carry(range(32), zips).count(0) > 16  # Spark may start another worker meanwhile
+    SparkCarrier(spark.sparkContext).carry(range(32), zips)
+    assert (
+        SparkCarrier(spark.sparkContext).carry(range(32), zips).count(0) > 16
+    )  # Spark may start another worker meanwhile
 
 
 def test_collecting_garbage_after_a_task_does_not_walk_over_the_loaded_modules(spark: SparkSession) -> None:
-    SparkCarrier(spark).carry(range(32), walked)
-    frozen, left = max(SparkCarrier(spark).carry(range(32), walked))
+    SparkCarrier(spark.sparkContext).carry(range(32), walked)
+    frozen, left = max(SparkCarrier(spark.sparkContext).carry(range(32), walked))
     assert frozen > 10 * left
 
 
 def test_memory_that_a_task_frees_is_kept_for_its_next_chunk(spark: SparkSession) -> None:
-    assert max(SparkCarrier(spark).carry(range(8), pages_got)) < 1_000  # of 20,480
+    assert max(SparkCarrier(spark.sparkContext).carry(range(8), pages_got)) < 1_000  # of 20,480
 
 
 def test_a_list_of_tasks_is_carried_without_a_query_that_spark_would_have_to_plan(spark: SparkSession) -> None:
@@ -54,7 +56,7 @@ def test_a_list_of_tasks_is_carried_without_a_query_that_spark_would_have_to_pla
 
     before = queries()
 
-    assert SparkCarrier(spark).carry([-1, 2], abs) == [1, 2]
+    assert SparkCarrier(spark.sparkContext).carry([-1, 2], abs) == [1, 2]
     assert queries() == before
     spark.range(1).collect()
     assert queries() == before + 1

@@ -14,7 +14,7 @@ from makewhole.journal.step_failures import StepPlace
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.time_limits import TimeLimits
 from makewhole.orchestration.task_ids import SPARK_STEPS
-from makewhole_spark import job, session_start, submitted
+from makewhole_spark import job, spark_start, submitted
 from makewhole_spark.step_names import RECONCILE, SNAPSHOT, STEPS, VALIDATE, steps_through
 from makewhole_spark.window_steps import Job
 
@@ -53,14 +53,14 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Start:
     monkeypatch.setattr(job, "window_context", lambda _: context)
     for name in ("windows", "load_meanwhile"):
         monkeypatch.setattr(job, name, MagicMock())
-    monkeypatch.setattr(session_start, "session_in_thread", lambda _: started())
+    monkeypatch.setattr(spark_start, "spark_in_thread", lambda _: started())
     return begin
 
 
-def started() -> session_start.StartingSession:
+def started() -> spark_start.StartingSpark:
     """A session that is there."""
-    starting = session_start.StartingSession()
-    starting.session.set_result(MagicMock())
+    starting = spark_start.StartingSpark()
+    starting.context.set_result(MagicMock())
     return starting
 
 
@@ -130,9 +130,9 @@ def test_what_ends_at_its_time_limit_leaves_the_reason(start: Start, monkeypatch
 def test_a_session_that_does_not_start_ends_the_job_as_any_step_does(
     start: Start, monkeypatch: pytest.MonkeyPatch, error: Exception, code: int
 ) -> None:
-    failed = session_start.StartingSession()
-    failed.session.set_exception(error)
-    monkeypatch.setattr(session_start, "session_in_thread", lambda _: failed)
+    failed = spark_start.StartingSpark()
+    failed.context.set_exception(error)
+    monkeypatch.setattr(spark_start, "spark_in_thread", lambda _: failed)
     with pytest.raises(SystemExit) as ended:
         start(SNAPSHOT, lambda *_: "")
     assert ended.value.code == code
@@ -140,7 +140,7 @@ def test_a_session_that_does_not_start_ends_the_job_as_any_step_does(
 
 def test_the_session_is_named_by_the_step_and_the_window(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     session = MagicMock(return_value=started())
-    monkeypatch.setattr(session_start, "session_in_thread", session)
+    monkeypatch.setattr(spark_start, "spark_in_thread", session)
     start(SNAPSHOT, lambda *_: "")
     session.assert_called_once_with("makewhole snapshot: shop window 1 (revision 1)")
 
