@@ -10,8 +10,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 
+from makewhole.stack.kafka_jars import kafka_libs
 from makewhole.stack.maven_jars import java
 
 SHORT_JOB = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
@@ -46,7 +48,7 @@ def launcher_jvm() -> str:
 
 
 def has_archive(program: Program) -> bool:
-    """Return whether this environment has one, made by this Java."""
+    """Return whether this environment has one, made by this Java of these jars."""
     return _archive(program).exists()
 
 
@@ -60,13 +62,27 @@ def recording(program: Program) -> Iterator[Sequence[str]]:
     try:
         yield [f"-XX:ArchiveClassesAtExit={made}", *_QUIET]
         if made.exists():
+            for stale in archive.parent.glob(f"{program}-*.jsa"):
+                stale.unlink()
             made.rename(archive)
     finally:
         made.unlink(missing_ok=True)
 
 
 def _archive(program: Program) -> Path:
-    """Return the path in the environment, under the name of the Java that made it: gone when either is another."""
+    """Return the path in the environment, under the name of the Java that made it and of the jars that it read: gone
+    when either is another, or elsewhere."""
     command = Path(java()).resolve()
-    made_by = hashlib.sha256(f"{command} {command.stat().st_mtime_ns}".encode()).hexdigest()[:12]
-    return Path(sys.prefix) / "share" / "makewhole" / f"{program}-{made_by}.jsa"
+    made_by = [command, *sorted(_jars(program).iterdir())]
+    stamps = ((path, path.stat().st_size, path.stat().st_mtime_ns) for path in made_by)
+    digest = hashlib.sha256(repr([(str(path), size, time) for path, size, time in stamps]).encode()).hexdigest()[:12]
+    return Path(sys.prefix) / "share" / "makewhole" / f"{program}-{digest}.jsa"
+
+
+def _jars(program: Program) -> Path:
+    """Return the folder with the jars of a program."""
+    if program is Program.KAFKA:
+        return kafka_libs()
+    pyspark = find_spec("pyspark")
+    assert pyspark is not None and pyspark.origin is not None
+    return Path(pyspark.origin).with_name("jars")
