@@ -7,7 +7,7 @@ with.
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
 from makewhole.journal import windows
@@ -100,25 +100,38 @@ def _left(systems: ScratchSystems, planted: PlantedRound) -> Iterator[Discrepanc
     """Yield what is wrong now in the topic and the store, by what the round has drawn."""
     right = {row.key: row.amount for row in rows_of(planted.name, planted.records)}
     in_topic = _in_topic(systems, planted)
+    sent_again = {fault.key for fault in planted.planted if fault.verdict == Verdict.MISSING.value}
     rows = systems.tables.stored_of(planted.name)
     copies, amounts = Counter(key for key, _ in rows), dict(rows)
     for key, amount in sorted(right.items()):
-        if amount not in in_topic.get(key, ()):
-            yield Discrepancy(hop=TOPIC_HOP, verdict=Verdict.MISSING.value, key=key)
+        wrong = _of_records(in_topic.get(key, []), amount, most=2 if key in sent_again else 1)
+        if wrong is not None:
+            yield Discrepancy(hop=TOPIC_HOP, verdict=wrong.value, key=key)
         if not copies[key]:
             yield Discrepancy(hop=STORE_HOP, verdict=Verdict.MISSING.value, key=key)
         elif copies[key] > 1:
             yield Discrepancy(hop=STORE_HOP, verdict=Verdict.DUPLICATE.value, key=key)
         elif amounts[key] != amount:
             yield Discrepancy(hop=STORE_HOP, verdict=Verdict.MISMATCHED.value, key=key)
-    for key in sorted(copies.keys() - right.keys()):
-        yield Discrepancy(hop=STORE_HOP, verdict=Verdict.UNEXPECTED.value, key=key)
+    for hop, keys in ((TOPIC_HOP, in_topic.keys()), (STORE_HOP, copies.keys())):
+        for key in sorted(keys - right.keys()):
+            yield Discrepancy(hop=hop, verdict=Verdict.UNEXPECTED.value, key=key)
 
 
-def _in_topic(systems: ScratchSystems, planted: PlantedRound) -> dict[str, set[Decimal]]:
-    """Return the values of each key in the topic, from where the round begins."""
-    values: dict[str, set[Decimal]] = {}
+def _of_records(sent: Sequence[Decimal], amount: Decimal, most: int) -> Verdict | None:
+    """Return what is wrong with the records of a key, which has to have one of this value and may have so many."""
+    if not sent:
+        return Verdict.MISSING
+    if set(sent) != {amount}:
+        return Verdict.MISMATCHED
+    return Verdict.DUPLICATE if len(sent) > most else None
+
+
+def _in_topic(systems: ScratchSystems, planted: PlantedRound) -> dict[str, list[Decimal]]:
+    """Return the value of each record of the round's keys in the topic."""
+    values: dict[str, list[Decimal]] = {}
     for record in scratch_topic.read_from(systems.kafka, systems.topic, planted.offsets):
         value = json.loads(record.value)
-        values.setdefault(str(value["id"]), set()).add(Decimal(value["amount"]))
+        if str(value["id"]).startswith(f"{planted.name}-"):
+            values.setdefault(str(value["id"]), []).append(Decimal(value["amount"]))
     return values

@@ -1,11 +1,14 @@
 """Test that a self-check finds what it plants, says what is missed, and plants each round once."""
 
+import json
 from collections import Counter
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import polars as pl
 import pytest
+from confluent_kafka import Producer
 
 from makewhole.compute.judge import judge_copies
 from makewhole.journal.database import connect
@@ -13,7 +16,8 @@ from makewhole.journal.results import self_check_rounds
 from makewhole.kafka import scratch_topic
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.people.notices import Waits
-from makewhole.model.self_check.planted import rows_of
+from makewhole.model.self_check.planted import Discrepancy, rows_of
+from makewhole.model.self_check.settings import TOPIC_HOP
 from makewhole.model.window import WindowState
 from makewhole.orchestration.notices.waiting_items import waiting_items
 from makewhole.postgres.scratch_tables import ScratchTables
@@ -75,6 +79,32 @@ def test_a_judge_that_loses_a_key_makes_the_check_red(world: CheckedWorld, monke
     assert world.round("run 2").result is not None
     with connect(world.journal) as journal:
         assert waiting_items(journal, lambda *_: None) == []
+
+
+def test_records_that_a_repair_should_not_have_written_are_still_wrong(world: CheckedWorld) -> None:
+    """What misses a record may get one, or two with the one that its store needs; every other key has its own alone."""
+    planted = world.plant("run 1")
+    world.take(planted)
+    clean = [row for row in rows_of(planted.name, planted.records) if row.key not in {f.key for f in planted.planted}]
+    again, other = clean[:2]
+    records = [(again.key, again.amount), (other.key, other.amount + 1), (f"{planted.name}-stranger", other.amount)]
+    produce(world, records)
+
+    [compared] = world.compare()
+    assert compared.result is not None
+    assert compared.result.score.left == (
+        Discrepancy(hop=TOPIC_HOP, verdict="duplicate", key=again.key),
+        Discrepancy(hop=TOPIC_HOP, verdict="mismatched", key=other.key),
+        Discrepancy(hop=TOPIC_HOP, verdict="unexpected", key=f"{planted.name}-stranger"),
+    )
+    assert not compared.result.score.is_green
+
+
+def produce(world: CheckedWorld, records: list[tuple[str, Decimal]]) -> None:
+    producer = Producer({"bootstrap.servers": world.systems.kafka.bootstrap})
+    for key, amount in records:
+        producer.produce(world.topic, json.dumps({"id": key, "amount": str(amount)}).encode(), key.encode())
+    assert producer.flush(30) == 0
 
 
 class Killed(BaseException):
