@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from makewhole.datasets.files import reading
+from makewhole.datasets.files.describe import existing
 from makewhole.datasets.files.reading import FilesReader
 from makewhole.model.errors import ConfigurationError, TransientError
 from makewhole.model.places.dataset_place import DatasetPlace
@@ -27,11 +28,10 @@ def test_no_key_is_missing_where_the_first_file_came_between_two_looks(
     """A writer takes its files away, and puts others in their place."""
     place = FilesPlace(path="/dw", fields={"conn_type": "fs", "extra": {"path": str(tmp_path)}})
     (tmp_path / "dw").mkdir()
-    look_again = reading.existing
 
     def come(*asked: Any) -> Any:
         place.add("a.parquet", rows_of(orders([1])))
-        return look_again(*asked)
+        return existing(*asked)
 
     with pytest.raises(ConfigurationError):
         list(FilesReader(place.connection, SHAPE, None).keys(["O1"]))
