@@ -26,6 +26,8 @@ def broken_block(client: "HdfsClient", path: str) -> str:
             with client.read(path) as file:
                 for at in range(start, end, _PIECE_BYTES):
                     file.read_range(at, min(_PIECE_BYTES, end - at))
+        except FileNotFoundError:
+            raise
         except (OSError, RuntimeError):
             return f"block {number} of {len(starts)}, bytes {start} to {end - 1}, of HDFS"
     return ""

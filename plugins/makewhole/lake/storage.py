@@ -210,6 +210,8 @@ class Storage:
     def _may_be_before(self, path: str, column: str, moment: datetime) -> bool:
         with self._open(path) as file:
             groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+            if column not in file.schema_arrow.names and column in names_of_columns(file.schema_arrow):
+                return bool(groups)  # its one value has no statistics
         columns = [group.column(at) for group in groups for at in range(group.num_columns)]
         known = [chunk.statistics for chunk in columns if chunk.path_in_schema == column and chunk.num_values]
         lowest = [stats.min if stats is not None and stats.null_count == 0 else None for stats in known]
@@ -230,7 +232,7 @@ class Storage:
                 first += file.metadata.num_rows
                 if len(marks) == file.metadata.num_rows:
                     parts = marked_rows(file, marks, partial(self.read_bytes, path))
-                    frames += [with_place(part) for part in parts]
+                    frames += [with_place(with_constants(part, file.schema_arrow)) for part in parts]
         if first != len(wanted):
             raise CorruptionError(f"{first} rows are in the files of a snapshot, {len(wanted)} were there before")
         if not frames:  # the columns matter all the same

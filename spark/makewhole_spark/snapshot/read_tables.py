@@ -93,7 +93,12 @@ def _read_once(
     """Read tables under their views; return the snapshots, and the files that did not decode, by point."""
     journal, context = reading.journal, reading.context
     bounds = {point.name: table_bounds(journal, context, point, views[point.name]) for point in points}
-    plans = {name: view.plan(bounds[name].bounds, reading.parallelism) for name, view in views.items()}
+    plans, of_keys = dict[str, ReadPlan](), dict[str, ReadPlan]()
+    for point in points:
+        is_by_keys = views[point.name].reads_keys_by_parts and bool(hops_read_by_keys(context, point))
+        plans[point.name], of_keys[point.name] = plans_of_one_view(
+            views[point.name], bounds[point.name].bounds, reading.parallelism, is_by_keys=is_by_keys
+        )
     by_times = [point for point in points if not hops_read_by_keys(context, point)]
     reused = {name: as_read(found) for name, found in reading.reuse.tables(by_times, views, bounds).items()}
     left = [point for point in by_times if point.name not in reused]
@@ -103,7 +108,12 @@ def _read_once(
         for point in points
         if point.name not in reused
         for piece in _table_pieces(
-            reading, point, views[point.name], plans[point.name], bounds[point.name].bounds, manifests
+            reading,
+            point,
+            (plans[point.name], of_keys[point.name]),
+            views[point.name],
+            bounds[point.name].bounds,
+            manifests,
         )
     ]
     known = {point.name: store_census(journal, views[point.name], context, point, manifests) for point in points}
@@ -144,6 +154,22 @@ def _read_once(
     return {one.point.name: one.taken(reading, taken_at) for one in read}, {}
 
 
+def plans_of_one_view(
+    view: TableView, bounds: TimeBounds | None, parts: int, *, is_by_keys: bool
+) -> tuple[ReadPlan, ReadPlan]:
+    """Return the plans of the rows inside the bounds, and of the rows of keys, which may lie outside them. The second
+    is the first one again where no rows are read by keys.
+
+    What the second finds to be gone the first leaves out, too: what was not read must not look as if it had been seen.
+    """
+    plan = view.plan(bounds, parts)
+    if bounds is None or not is_by_keys:
+        return plan, plan
+    while (of_keys := view.plan(None, parts)).view != plan.view:
+        plan = view.plan(bounds, parts)
+    return plan, of_keys
+
+
 def _mark(table: Any, rows: Sequence[PieceRead], within: Sequence[PieceRead]) -> dict[str, Any] | None:
     """Return the entry by which a later revision shows that rows are the same; None where nothing would show it."""
     if table is None:
@@ -172,12 +198,12 @@ def _own_slice(
 def _table_pieces(
     reading: Reading,
     point: TablePoint,
+    plans: tuple[ReadPlan, ReadPlan],
     view: TableView,
-    plan: ReadPlan,
     bounds: TimeBounds | None,
     manifests: Mapping[str, Mapping[str, Any]],
 ) -> Iterator[TablePiece]:
-    parallelism = reading.parallelism
+    parallelism, (plan, of_keys) = reading.parallelism, plans
     piece = TablePiece(
         context=reading.context, point=point, bucket_count=reading.buckets, view=plan.view, bounds=bounds
     )
@@ -188,8 +214,7 @@ def _table_pieces(
         files = manifests[hop.source]["files"]
         by_keys = replace(piece, bounds=None, source=hop.source, keys_of=files)
         if view.reads_keys_by_parts:
-            parts = view.plan(None, parallelism).parts  # the rows of keys may lie outside the bounds
-            yield from (replace(by_keys, buckets=tuple(files), part=part) for part in parts)
+            yield from (replace(by_keys, buckets=tuple(files), part=part) for part in of_keys.parts)
             continue
         for at in range(parallelism):
             yield replace(by_keys, buckets=tuple(sorted(files))[at::parallelism])

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import example, given
@@ -88,6 +89,26 @@ def test_rows_of_several_parts_keep_all_their_columns(tmp_path: Path) -> None:
         file.append(other)
 
     assert storage.sorted_rows(file.path).between(0, None).equals(pl.concat([one, other]))
+
+
+@pytest.mark.parametrize("moment", [None, datetime(1970, 1, 1, tzinfo=UTC)])
+@pytest.mark.parametrize("wanted", [[True, False, True], [False, False, True], [False] * 3])
+def test_every_reader_has_the_columns_that_hold_one_value(
+    tmp_path: Path, moment: datetime | None, wanted: list[bool]
+) -> None:
+    storage, frame = Storage(root=str(tmp_path)), frame_of([{**NOTHING, "moment": moment, "number": 5}] * 3)
+    with storage.sorted_parquet("p/index") as file:
+        file.append_all(frame)
+
+    rows = storage.read_rows([file.path], np.array(wanted))
+    assert rows is not None
+    assert rows.equals(frame.filter(pl.Series(wanted)))
+    assert storage.may_be_before([file.path], "moment", datetime(2026, 1, 1, tzinfo=UTC))
+    [part] = storage.parquet_batches([file.path], ["moment", "number"])
+    assert part.equals(frame.select("moment", "number"))
+    some = storage.read_parquet([file.path], ["number", "text", "nothing"])
+    assert some is not None
+    assert some.equals(frame.select("number", "text"))
 
 
 def test_a_run_of_a_window_has_few_columns_of_its_own() -> None:

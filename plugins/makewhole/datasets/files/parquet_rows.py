@@ -152,15 +152,23 @@ def require_bytes(store: FileStore, data: DataFile) -> None:
         TransientError: it is gone, was written again, or the system does not answer.
     """
     try:
+        _read_bytes(store, data)
+    except FileNotFoundError:
+        raise TransientError(f"{store.root}/{data.path} went while it was read; read again") from None
+    require_unchanged(store, data)
+
+
+def _read_bytes(store: FileStore, data: DataFile) -> None:
+    """Read a file to its end. Raises what `require_bytes` does, and `FileNotFoundError`."""
+    try:
         with store.open(data.path) as content:
             while content.read(_BLOCK_BYTES):
                 pass
     except FileNotFoundError:
-        raise TransientError(f"{store.root}/{data.path} went while it was read; read again") from None
+        raise
     except (OSError, RuntimeError) as error:
         with answering(store.root):
             raise not_readable(f"{store.root}/{data.path}", store.broken_part(data.path)) from error
-    require_unchanged(store, data)
 
 
 def _constant(data: DataFile, name: str, kind: Any, number: int) -> ArrowArray:

@@ -22,6 +22,7 @@ from makewhole.datasets.row_frames import frame_of_rows, is_in_slice, is_inside,
 from makewhole.datasets.row_keys import key_texts
 from makewhole.datasets.wanted_keys import WantedKeys
 from makewhole.model.connection import Connection
+from makewhole.model.errors import TransientError
 from makewhole.model.points import TablePoint
 from makewhole.model.window import TimeSlice
 from makewhole.tables.in_doubt import TransactionInDoubt
@@ -54,12 +55,19 @@ class FilesReader:
         self.unreadable = _unreadable(spoilt)
 
     def keys(self, keys: Sequence[str], since: str | None = None) -> Iterator[pl.DataFrame]:
-        """Read the rows of these keys; with `since`, of files that were not there then."""
+        """Read the rows of these keys; with `since`, of files that were not there then.
+
+        Raises:
+            ConfigurationError: there is no file.
+            TransientError: the first file came meanwhile.
+        """
         source, point, spoilt = self._source, self._shape.point, list[SpoiltGroup]()
         columns = sorted(self._shape.column_names())
         schema = source.schema(columns)
         if schema is None:  # there was a file when the window was opened: an empty folder proves no absence
             existing(self._connection, self._shape)
+            if self._view is None:
+                raise TransientError(f"the files of {point.table} came while they were listed; read again")
             return
         wanted = WantedKeys.of_texts(point, keys)
         part = source.whole if since is None else source.whole_since(since)

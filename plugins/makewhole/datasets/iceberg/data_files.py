@@ -37,7 +37,7 @@ class ListedFile:
     def around_number(self, location: str) -> tuple[str, str]:
         """Return what stands before and behind the number of a row in the place of each: the file, inside the table's
         own location, and the snapshot that brought it."""
-        path = self.file.file_path.removeprefix(location).lstrip("/")
+        path = self.file.file_path.removeprefix(f"{location.rstrip('/')}/")
         again = f", listing {self.listing + 1}" if self.listing else ""
         return f"{path}:", f" (snapshot {self.added_in}{again})"
 

@@ -20,6 +20,7 @@ from makewhole.datasets.iceberg.catalog import translated
 from makewhole.datasets.iceberg.data_files import ListedFile, listed_files
 from makewhole.datasets.iceberg.describe import arrow_schema, existing, table_of
 from makewhole.datasets.iceberg.held_view import SnapshotView, view_now
+from makewhole.datasets.iceberg.left_out.certain_files import CertainFiles, files_by_commits
 from makewhole.datasets.iceberg.left_out.gone_files import first_gone, gone_path, refused_list, require_kept
 from makewhole.datasets.iceberg.left_out.keys_within import KeysWithin, in_doubt
 from makewhole.datasets.iceberg.predicates import inside, of_keys
@@ -176,19 +177,15 @@ class Snapshotted:
         """Return where rows lie."""
         return numbered_texts(listed.around_number(self.table.location()), [rows.numbers])
 
-    def certain_files(self, seen: str) -> frozenset[tuple[str, int]]:
-        """Return the files, with the numbers of their commits, that were there when `seen` was; of a snapshot that is
+    def certain_files(self, seen: str) -> CertainFiles:
+        """Return the files whose rows were there, and could be read, when `seen` was. Of a snapshot whose lists are
         gone they are known by their commits alone."""
         before = SnapshotView.of_text(seen)
         if before.uuid != self.view.uuid or before.snapshot is None:
-            return frozenset()
-        files = self.files()
+            return CertainFiles()
         old = self.table.snapshot_by_id(before.snapshot)
-        if old is None:
-            older = [one for one in files if one.sequence <= before.sequence]
-            known = {(one.file.file_path, one.sequence) for one in older}
-            return frozenset(one for one in known if one[0] not in before.without)
-        return frozenset((one.file.file_path, one.sequence) for one in self._files_then(before, old) or ())
+        known = None if old is None else self._files_then(before, old)
+        return CertainFiles(files_by_commits(before, self.files(), self.view.without) if known is None else known)
 
 
 def _identity(listed: ListedFile) -> tuple[str, int, int, tuple[str, ...]]:
@@ -221,8 +218,7 @@ class IcebergReader:
             kept = np.ones(len(rows.numbers), dtype=bool)
             if bounds is not None and point.time is not None:
                 is_certain = {
-                    seen: pl.Series([(listed.file.file_path, listed.sequence) in files]).new_from_index(0, len(kept))
-                    for seen, files in certain.items()
+                    seen: pl.Series([listed in files]).new_from_index(0, len(kept)) for seen, files in certain.items()
                 }
                 kept = is_inside(times_of_rows(rows.rows, point), is_certain, bounds).to_numpy()
             yield from self._frames(source, listed, rows.only(kept))
@@ -342,11 +338,7 @@ class HeldSnapshot:
 
     def count_new_rows(self, of: TimeSlice, seen: str) -> int:
         certain = self.source.certain_files(seen)
-        return sum(
-            int(is_in_slice(times, of).sum())
-            for listed, times in self._times(of)
-            if (listed.file.file_path, listed.sequence) not in certain
-        )
+        return sum(int(is_in_slice(times, of).sum()) for listed, times in self._times(of) if listed not in certain)
 
     def mark(self, bounds: TimeBounds | None) -> Any:
         """Return the files that may have rows inside the bounds, with the deletes that apply to them, and the schema:

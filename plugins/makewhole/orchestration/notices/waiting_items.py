@@ -20,7 +20,7 @@ from makewhole.model.people.notices import Waits
 from makewhole.model.plan import PlanState
 from makewhole.model.text import counted
 from makewhole.model.window import WindowState
-from makewhole.orchestration.task_ids import COMPENSATE, PLAN, VERIFY
+from makewhole.orchestration.task_ids import COMPENSATE, OPEN_WINDOW, PLAN, VERIFY
 from makewhole.sql import PgConnection
 
 LogUrl = Callable[[str | None, str | None, str | None], str | None]
@@ -193,7 +193,7 @@ def _of_unopened(run: UnopenedRun, log_url: LogUrl) -> TodoItem:
     return TodoItem(
         kind=Waits.NOT_OPENED,
         pipeline=run.pipeline,
-        subject="opening",
+        subject="opening" if run.step == OPEN_WINDOW else f"opening, {run.step}",
         window=None,
         what=f"could open no window in run {run.run}",
         run=run.run,

@@ -1,1 +1,1 @@
-"""Name the files of a snapshot that are gone or do not decode, and the keys that these may hold."""
+"""Name files of a snapshot that are gone or do not decode, the keys that they may hold, and what a view has seen."""

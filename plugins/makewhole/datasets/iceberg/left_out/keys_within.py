@@ -37,7 +37,10 @@ class KeysWithin:
         return {key for key, where in self._wanted.items() if groups & {*files.groups_with(listed, where)}}
 
     def of_manifest(self, manifest: ManifestFile) -> set[str]:
-        """Return the keys that files of a manifest may hold by the partitions of these."""
+        """Return the keys that files of a manifest may hold by the partitions of these; all where columns may have had
+        other names in the view than the table has now, by which its partitions are known."""
+        if self._schema.schema_id != self._table.metadata.current_schema_id:
+            return {*self._wanted}
         found = set[str]()
         for key, where in self._wanted.items():
             planner = ManifestGroupPlanner(self._table.metadata, self._table.io, where)
