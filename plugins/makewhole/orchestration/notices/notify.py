@@ -68,13 +68,16 @@ def _through(pipeline: Pipeline, name: str, around: Surroundings) -> str | None:
         if not notices.lock(journal, pipeline.name, name):
             logger.info("%s: another task sends through %s now", pipeline.name, name)
             return None
+        # Each question sees the journal as it is then: a window that was opened again, or closed, between the first and
+        # the last of them is among the items of neither state.
+        was_at_work = waiting.is_at_work(journal, pipeline.name)
         items = items_of(journal, pipeline, name, around.log_url, now)
         news = news_of(
             items,
             notices.sent(journal, pipeline.name, name),
             now=now,
             remind=settings.remind,
-            is_at_work=waiting.is_at_work(journal, pipeline.name),
+            is_at_work=was_at_work or waiting.is_at_work(journal, pipeline.name),
         )
         if not news.is_sent:
             return None
