@@ -35,12 +35,12 @@ def sent(items: Sequence[TodoItem]) -> list[SentNotice]:
     return list(notices.values())
 
 
-def test_two_steps_that_kept_a_window_from_being_opened_are_told_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_steps_that_kept_a_window_from_being_opened_are_each_sent_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """One run breaks in the step that opens a window, the next one in the step before it."""
     runs = [failed(OPEN_WINDOW, "the file has a mistake"), failed(PLANT_FAULTS, "the topic is gone")]
     monkeypatch.setattr(waiting, "unopened", lambda _: runs)
     items = unopened_items(cast(Any, None), "shop", lambda *_: None)
 
     assert len({item.subject for item in items}) == len(items) == 2
-    assert not news_of(items, sent(items), now=NOW, remind=timedelta(days=1)).is_sent
-    assert news_of(items, sent(items[:1]), now=NOW, remind=timedelta(days=1)).new == (items[1],)
+    assert not news_of(items, sent(items), now=NOW, remind=timedelta(days=1), is_at_work=False).is_sent
+    assert news_of(items, sent(items[:1]), now=NOW, remind=timedelta(days=1), is_at_work=False).new == (items[1],)
