@@ -59,5 +59,6 @@ def added_by_datasets() -> list[str]:
 def test_the_record_has_each_library_that_datasets_bring_with_its_licence(package: str) -> None:
     [line] = [line for line in _RECORD.splitlines() if line.startswith("|") and re.search(rf"\b{package}\b", line)]
     said = metadata(package)
-    licence = said.get("License-Expression") or (said.get("License") or "").partition("\n")[0].removesuffix(" License")
+    [licence, *_] = [*said.get_all("License-Expression", []), *said.get_all("License", []), ""]
+    licence = licence.partition("\n")[0].removesuffix(" License")
     assert licence in line if package != _SAID_ELSEWHERE else not licence
