@@ -48,8 +48,9 @@ def test_in_safe_mode_a_window_is_judged_and_its_plan_and_the_undo_go_on_when_it
     }
     plan = shop.planned(context)
     shop.approve(plan)
-    with pytest.raises(TransientError, match=rf"^{shop.place.store.root} does not answer: .*[Ss]afe ?mode"):
+    with pytest.raises(TransientError, match=rf"^{shop.place.store.root} does not answer: .*[Ss]afe ?mode") as raised:
         shop.run(context, plan)
+    assert "FSNamesystem" not in str(raised.value)
     assert shop.place.names() == names
     hdfs.set_safe_mode(is_on=False)
     shop.run(context, plan)
