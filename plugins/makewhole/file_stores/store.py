@@ -9,6 +9,15 @@ from uuid import uuid4
 
 from makewhole.model.errors import RefusedError, TransientError
 
+_REFUSALS = (
+    "ACCESS_DENIED",
+    "AWS Error [code 15]",
+    "INVALID_ACCESS_KEY_ID",
+    "SIGNATURE_DOES_NOT_MATCH",
+    "AccessControlException",
+)
+"""Texts of the clients of S3 and HDFS where an answer is a refusal; each raises one error for all that goes wrong."""
+
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class FileEntry:
@@ -125,12 +134,21 @@ def answering(root: str) -> Iterator[None]:
         yield
     except (FileNotFoundError, FileExistsError):
         raise
-    except PermissionError as error:
-        raise RefusedError(f"{root}: access is refused; grant it to the user that makewhole runs as") from error
     except (OSError, RuntimeError) as error:
-        raise TransientError(
-            f"{root} does not answer: {str(error).splitlines()[0] if str(error) else error!r}"
-        ) from error
+        if is_refusal(error):
+            raise RefusedError(f"{root}: access is refused; grant it to the user that makewhole runs as") from error
+        raise TransientError(f"{root} does not answer: {_first_line(error)}") from error
+
+
+def is_refusal(error: Exception) -> bool:
+    """Return whether the error of a system of files says that access is refused."""
+    return isinstance(error, PermissionError) or any(text in str(error) for text in _REFUSALS)
+
+
+def _first_line(error: Exception) -> str:
+    """Return what an error says first. HDFS's client has the call stack of the NameNode behind it, with escaped ends of
+    lines."""
+    return str(error).partition("\n")[0].partition("\\n")[0] or repr(error)
 
 
 @contextmanager

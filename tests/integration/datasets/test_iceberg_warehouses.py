@@ -78,7 +78,7 @@ def test_a_window_is_repaired_certified_and_undone(shop: IcebergShop) -> None:
     assert (shop.refused(undo), shop.lake.rows(TABLE)) == ({}, before)
 
 
-@EVERY
+@pytest.mark.parametrize("lake", ["s3", "hdfs", "hdfs service", "rest"], indirect=True)
 def test_the_files_of_a_table_are_listed_as_the_table_names_them(shop: IcebergShop) -> None:
     shop.load(MADE[:3])
     shop.load(MADE[3:])

@@ -8,7 +8,8 @@ import pytest
 from makewhole.config.connections import from_airflow_fields
 from makewhole.file_stores.open_store import file_store
 from makewhole.file_stores.store import FileStore
-from makewhole.model.errors import TransientError
+from makewhole.model.errors import RefusedError, TransientError
+from tests.world.files_lake import FilesPlace
 
 pytestmark = pytest.mark.integration
 
@@ -21,7 +22,7 @@ def _read(store: FileStore, path: str) -> bytes:
         return file.read()
 
 
-@EVERY
+@pytest.mark.parametrize("place", ["folder", "hdfs", "hdfs service", "s3"], indirect=True)
 def test_a_published_file_is_there_as_a_whole_and_nothing_else_is(store: FileStore) -> None:
     assert store.list() == []
     assert store.find("dt=1/a.parquet") is None
@@ -65,6 +66,16 @@ def test_of_many_that_publish_one_name_one_succeeds_and_its_content_is_there(sto
 @pytest.mark.parametrize("place", ["s3"], indirect=True)
 def test_s3_says_that_it_does_not_choose_one_of_many(store: FileStore) -> None:
     assert not store.has_exclusive_names
+
+
+@pytest.mark.parametrize("place", ["s3"], indirect=True)
+def test_s3_that_refuses_access_is_told_from_one_that_does_not_answer(place: FilesPlace) -> None:
+    assert place.store.publish("a", b"one")
+    wrong = FilesPlace(path=place.path, fields={**place.fields, "login": "wrong-key"}).store
+    for ask in (wrong.list, lambda: wrong.find("a"), lambda: wrong.open("a"), lambda: wrong.replace("a", b"two")):
+        with pytest.raises(RefusedError, match=r": access is refused; grant it to the user that makewhole runs as$"):
+            ask()
+    assert _read(place.store, "a") == b"one"
 
 
 def test_a_name_node_that_is_away_is_an_error_within_seconds() -> None:

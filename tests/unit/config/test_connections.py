@@ -13,6 +13,7 @@ from makewhole.config.connections import from_airflow_fields, from_environment
 from makewhole.model.connection import (
     FolderConnection,
     HdfsConnection,
+    IcebergConnection,
     KafkaConnection,
     ObjectStoreConnection,
     PostgresConnection,
@@ -64,7 +65,7 @@ def test_options_that_are_not_listed_are_refused(monkeypatch: pytest.MonkeyPatch
     assert SECRET not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["py-io-impl", "py-catalog-impl", "s3.retry-strategy-impl", "auth"])
+@pytest.mark.parametrize("name", ["py-io-impl", "py-catalog-impl", "s3.retry-strategy-impl", "fs.hdfs.impl", "auth"])
 def test_classes_to_import_are_refused_of_a_catalogue(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     extra = {"type": "rest", "uri": "http://h:1", "s3.region": "r", name: "os.system"}
     monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps({"conn_type": "iceberg", "extra": extra}))
@@ -72,6 +73,21 @@ def test_classes_to_import_are_refused_of_a_catalogue(monkeypatch: pytest.Monkey
         from_environment("lake")
     [problem] = caught.value.problems
     assert problem.found == f"has options in its extra that are not handed to pyiceberg: {name}"
+
+
+def test_a_catalogue_takes_properties_of_hadoop_and_none_that_only_libhdfs_would_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hadoop = {"dfs.nameservices": "lake", "fs.trash.interval": "0", "hadoop.rpc.protection": "privacy"}
+    extra = {"type": "sql", "uri": "sqlite:///c.db", **hadoop}
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps({"conn_type": "iceberg", "extra": extra}))
+    connection = from_environment("lake")
+    assert isinstance(connection, IcebergConnection)
+    assert hadoop.items() <= connection.properties.items()
+    with_ticket = {**extra, "hdfs.kerberos_ticket": SECRET}
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps({"conn_type": "iceberg", "extra": with_ticket}))
+    with pytest.raises(ConfigurationError, match=r"not handed to pyiceberg: hdfs\.kerberos_ticket"):
+        from_environment("lake")
 
 
 def test_kafka_comes_from_a_uri_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -324,6 +324,11 @@ REACHED: dict[str, tuple[str, str, str | None]] = {
         "test_an_outage_of_a_database_is_outlasted_by_tries_with_growing_delays",
         "does not answer",
     ),
+    "The files or the catalogue of a dataset": (
+        "integration/files/test_file_stores.py",
+        "test_a_name_node_that_is_away_is_an_error_within_seconds",
+        "does not answer: ",
+    ),
     "Airflow": (
         "unit/cli/test_airflow_token.py",
         "test_an_airflow_that_is_away_is_named_with_what_shows_its_parts",

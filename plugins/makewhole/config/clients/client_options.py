@@ -163,7 +163,9 @@ _ICEBERG_OPTIONS = frozenset(
         "warehouse",
     }
 )
-_ICEBERG_GROUPS = ("adls.", "client.", "dynamodb.", "gcs.", "glue.", "hdfs.", "header.", "hive.", "s3.", "ssl.")
+HADOOP_GROUPS = ("dfs.", "fs.", "hadoop.")
+"""How properties of Hadoop's clients begin, which a catalogue takes for a warehouse on HDFS; they are read as data."""
+_OF_SERVICES = ("adls.", "client.", "dynamodb.", "gcs.", "glue.", "header.", "hive.", "s3.", "ssl.")
 
 
 def unlisted_kafka_options(names: Iterable[str]) -> list[str]:
@@ -178,9 +180,9 @@ def names_engine(parameters: Mapping[str, object]) -> bool:
 
 def unlisted_iceberg_options(names: Iterable[str]) -> list[str]:
     """Return the names that a connection to a catalogue may not set, sorted. Those of stores and services go by
-    their group; a name that ends in `-impl` names a class to import, whatever its group."""
-    return sorted(name for name in set(names) if name.endswith("-impl") or not _is_listed_for_iceberg(name))
+    their group; a name that ends in `-impl` or `.impl` names a class to import, whatever its group."""
+    return sorted(name for name in set(names) if name.endswith(("-impl", ".impl")) or not _is_listed_for_iceberg(name))
 
 
 def _is_listed_for_iceberg(name: str) -> bool:
-    return name in _ICEBERG_OPTIONS or name.startswith(_ICEBERG_GROUPS)
+    return name in _ICEBERG_OPTIONS or name.startswith(_OF_SERVICES + HADOOP_GROUPS)

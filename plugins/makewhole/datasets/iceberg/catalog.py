@@ -22,14 +22,13 @@ from pyiceberg.typedef import Identifier
 from sqlalchemy.exc import SQLAlchemyError
 
 from makewhole.datasets.iceberg.warehouse import IO_NAME, IO_PROPERTY, with_own_classes
+from makewhole.file_stores.store import is_refusal
 from makewhole.model.connection import IcebergConnection
 from makewhole.model.errors import PermanentError, RefusedError, TransientError
 
 _MOST_CATALOGS = 8
 _MOST_LOOKED_AT = 200
 _MOST_LOADS = 3
-_DENIED = ("ACCESS_DENIED", "AWS Error [code 15]", "INVALID_ACCESS_KEY_ID", "SIGNATURE_DOES_NOT_MATCH")
-"""Texts of pyarrow's client of S3 where an answer is a refusal; it raises `OSError` for all that goes wrong."""
 
 
 class NoTableError(RefusedError):
@@ -138,7 +137,7 @@ def translated(what: str, file: str = "a file") -> Iterator[None]:
             "restore it, or take it out of the table, and run the window again"
         ) from None
     except (SQLAlchemyError, RESTError, OSError, RuntimeError, pa.ArrowException) as error:
-        if any(mark in str(error) for mark in _DENIED):
+        if is_refusal(error):
             raise PermanentError(
                 f"{what} may not be used ({type(error).__name__}); give the user the right to"
             ) from None

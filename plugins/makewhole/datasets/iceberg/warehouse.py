@@ -17,6 +17,7 @@ from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 from pyiceberg.table import Table, TableProperties
 from pyiceberg.typedef import EMPTY_DICT
 
+from makewhole.config.clients.client_options import HADOOP_GROUPS
 from makewhole.file_stores.broken_parts import broken_block
 from makewhole.file_system import hdfs_arrow_file_system
 from makewhole.model.errors import RefusedError
@@ -24,8 +25,6 @@ from makewhole.model.errors import RefusedError
 IO_PROPERTY = "py-io-impl"
 _ENDS = ("-impl", ".impl")
 _LOCATIONS = TableProperties.WRITE_PY_LOCATION_PROVIDER_IMPL
-_OF_HADOOP = ("dfs.", "fs.", "hadoop.")
-"""How properties of Hadoop's clients begin; all others are pyiceberg's."""
 
 
 class WarehouseIO(PyArrowFileIO):
@@ -37,7 +36,7 @@ class WarehouseIO(PyArrowFileIO):
                 "the files of the table are on HDFS at an address without a NameNode; write locations as "
                 "`hdfs://host:port/path`"
             )
-        own = {name: value for name, value in self.properties.items() if name.startswith(_OF_HADOOP)}
+        own = {name: value for name, value in self.properties.items() if name.startswith(HADOOP_GROUPS)}
         return hdfs_arrow_file_system(netloc, own)
 
     def new_input(self, location: str) -> PyArrowFile:
