@@ -53,9 +53,6 @@ class _Topic(NamedTuple):
     values: st.SearchStrategy[bytes]
 
 
-# JSON, with and without envelopes
-
-
 _NAMES = st.sampled_from([b'"a"'] * 8 + [b'"\\u0061"', b'"b"', b'"id"'])
 _SPACES = st.sampled_from([b"", b"", b"", b" ", b"\n"])
 
@@ -111,9 +108,6 @@ _ENVELOPED_EVENTS = st.builds(
     _SCHEMAS,
     _EVENTS,
 )
-
-
-# Avro and Protobuf
 
 
 def _avro_type(kind: str, logical: str, **more: Any) -> dict[str, Any]:
@@ -209,9 +203,6 @@ TOPICS: Mapping[str, _Topic] = {
     "connect": _Topic(ConnectFormat, _CONNECT),
     "debezium": _Topic(ChangeEventFormat, _EVENTS | _ENVELOPED_EVENTS),
 }
-
-
-# What is asked of them
 
 
 @st.composite
