@@ -54,6 +54,7 @@ def test_several_rows_are_known_whatever_is_not_known_of_the_records(more: dict[
             GroupFacts(is_whole=False, unread=keys("K")),
             ("undecidable", "key_continues"),
         ),
+        ({"source_elsewhere": [{"key": "K", "place": None, "is_later": None}]}, WHOLE, ("missing", None)),
         ({"unsettled": ["K"]}, WHOLE, ("pending", None)),
         ({"unsettled": ["K"], "source_elsewhere": elsewhere(is_later=False)}, WHOLE, ("pending", None)),
     ],
@@ -202,3 +203,14 @@ def test_evidence_names_the_copies_that_a_row_may_have_counted_again() -> None:
     (evidence,) = evidence_of_groups(made, TOTALS, judged).values()
     assert evidence["group"]["may_be"] == ["0:2"]
     assert judged["hint"].to_list() == ["resend_counted"]
+
+
+def test_a_difference_that_several_mistakes_would_make_has_no_cause() -> None:
+    """Without a count, an amount too many is also the opposite amount too few."""
+    records: Records = (("1", "5"), ("2", "-5"), ("3", "1"), ("1", "5"))
+    sums = Totals.of(Grouping(identity="line", sums=("total",)), {"total": "decimal(12,2)"})
+    assert said(known(records, (None, "6")), totals=sums) == ("mismatched", None)
+    assert said(known(records, (None, "0")), totals=sums) == ("mismatched", "record_not_counted")
+    aborted = pl.Series("is_aborted", [False] * 3 + [True])
+    made = known((("1", "4"), ("2", "-5"), ("3", "1"), ("9", "5")), (None, "5"))
+    assert said(replace(made, source=made.source.with_columns(aborted)), totals=sums) == ("mismatched", None)
