@@ -55,6 +55,11 @@ def test_several_rows_are_known_whatever_is_not_known_of_the_records(more: dict[
             ("undecidable", "key_continues"),
         ),
         ({"source_elsewhere": [{"key": "K", "place": None, "is_later": None}]}, WHOLE, ("missing", None)),
+        (
+            {"source_elsewhere": [*elsewhere(is_later=True), *elsewhere(is_later=False)]},
+            WHOLE,
+            ("pending", "key_continues"),
+        ),
         ({"unsettled": ["K"]}, WHOLE, ("pending", None)),
         ({"unsettled": ["K"], "source_elsewhere": elsewhere(is_later=False)}, WHOLE, ("pending", None)),
     ],
@@ -66,6 +71,7 @@ def test_why_it_is_not_known_whether_a_row_is_missing(
     assert said(known(THREE, **more), facts) == right
 
 
+SUMS = Totals.of(Grouping(identity="line", sums=("total",)), {"total": "decimal(12,2)"})
 FLAWED: Records = (*THREE, ("4", None))
 TORN: Records = (*THREE, ("2", "0.3"))
 LATER, EARLIER = elsewhere(is_later=True), elsewhere(is_later=False)
@@ -115,6 +121,10 @@ def test_what_two_files_hold_of_one_place_is_one_record_and_one_row() -> None:
     assert said(twice) == ("mismatched", None)
 
 
+def test_a_key_that_two_windows_handed_over_is_one() -> None:
+    assert len(judge_groups(known((), handed_over=["K", "K"]), TOTALS, WHOLE)) == 1
+
+
 def test_the_time_of_a_key_is_that_of_its_last_record_else_of_its_row() -> None:
     times = [datetime(2026, 1, day, tzinfo=UTC) for day in (1, 3, 2)]
     made = known(THREE, ("3", "-6.70"))
@@ -130,6 +140,10 @@ def test_keys_that_share_a_hash_are_refused() -> None:
     other = made.target.with_columns(pl.lit("L").alias("key"))
     with pytest.raises(CorruptionError):
         judge_groups(replace(made, target=other), TOTALS, WHOLE)
+    rows = known(THREE, ("3", "-6.70"), ("3", "-6.70"))
+    both = rows.target.with_columns(pl.Series("key", ["K", "L"]))
+    with pytest.raises(CorruptionError):
+        judge_groups(replace(rows, target=both), TOTALS, WHOLE)
     several = made.source.with_columns(pl.Series("key", ["K", "K", "L"]))
     with pytest.raises(CorruptionError):
         judge_groups(replace(made, source=several), TOTALS, WHOLE)
@@ -205,12 +219,21 @@ def test_evidence_names_the_copies_that_a_row_may_have_counted_again() -> None:
     assert judged["hint"].to_list() == ["resend_counted"]
 
 
+def test_evidence_has_the_columns_that_differ_alone_and_each_copy_once() -> None:
+    made = known((("1", "5"), ("3", "1"), ("3", "1")), (None, "7.00"))
+    judged = judge_groups(made, SUMS, WHOLE)
+    (evidence,) = evidence_of_groups(made, SUMS, judged).values()
+    assert evidence["group"]["may_be"] == ["0:2"]
+    counted = known(THREE, ("3", "-6.00"))
+    (evidence,) = evidence_of_groups(counted, TOTALS, judge_groups(counted, TOTALS, WHOLE)).values()
+    assert evidence["columns"] == {"total": {"source": "-6.70", "target": "-6.00"}}
+
+
 def test_a_difference_that_several_mistakes_would_make_has_no_cause() -> None:
     """Without a count, an amount too many is also the opposite amount too few."""
     records: Records = (("1", "5"), ("2", "-5"), ("3", "1"), ("1", "5"))
-    sums = Totals.of(Grouping(identity="line", sums=("total",)), {"total": "decimal(12,2)"})
-    assert said(known(records, (None, "6")), totals=sums) == ("mismatched", None)
-    assert said(known(records, (None, "0")), totals=sums) == ("mismatched", "record_not_counted")
+    assert said(known(records, (None, "6")), totals=SUMS) == ("mismatched", None)
+    assert said(known(records, (None, "0")), totals=SUMS) == ("mismatched", "record_not_counted")
     aborted = pl.Series("is_aborted", [False] * 3 + [True])
     made = known((("1", "4"), ("2", "-5"), ("3", "1"), ("9", "5")), (None, "5"))
-    assert said(replace(made, source=made.source.with_columns(aborted)), totals=sums) == ("mismatched", None)
+    assert said(replace(made, source=made.source.with_columns(aborted)), totals=SUMS) == ("mismatched", None)
