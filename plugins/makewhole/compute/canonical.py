@@ -17,12 +17,14 @@ import polars as pl
 import polars_hash as plh
 
 from makewhole.compute.moments import ENDLESS, MICROSECOND_DIGITS, day_of, microseconds_of, rounded_microseconds
-from makewhole.compute.numbers import MOST_DIGITS, NOT_FINITE, exact_number
+from makewhole.compute.numbers import MOST_DIGITS, NOT_FINITE, exact_number, filtered_number, is_count
 from makewhole.compute.numbers import plain_text as plain_text
 from makewhole.compute.structures import array_text, json_text, written_json
 
 ARRAY = "[]"
 """The end of the type of an array, behind that of its elements."""
+COUNT, FILTERED = "a count", "a filtered number"
+"""Types of no column: of a number that counts in a unit, and of one as a filter reads it, which is never rounded."""
 _EXACT = Context(prec=MOST_DIGITS + 100)
 _DECIMAL = re.compile(r"decimal\(\s*\d+\s*,\s*(\d+)\s*\)")
 _MOMENT = re.compile(r"timestamp(?:\(([0-6])\))?")
@@ -111,6 +113,22 @@ def _integer(value: Any) -> str:
     if (text := _as_not_finite(value)) is not None:
         return text
     return plain_text(exact_number(value))
+
+
+def _count(value: Any) -> str:
+    if isinstance(value, str) and not is_count(value):
+        raise ValueError("not a count")
+    return _integer(value)
+
+
+def _filtered(value: Any) -> str:
+    number = filtered_number(value)
+    if isinstance(number, str):
+        return number
+    try:
+        return plain_text(number)
+    except ValueError:
+        return str(number)
 
 
 def plain_texts(texts: pl.Series) -> pl.Series:
@@ -202,6 +220,8 @@ _RENDERERS: dict[str, Callable[[Any], str | None]] = {
     "uuid": _uuid,
     "inet": lambda value: address_text(_string(value)),
     "json": json_text,
+    COUNT: _count,
+    FILTERED: _filtered,
 }
 
 

@@ -7,7 +7,6 @@ fewer.
 """
 
 import operator
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -15,15 +14,10 @@ from typing import Any
 
 from makewhole.compute.canonical import ARRAY, canonical_text, decimal_scale, is_own_text, moment_digits
 from makewhole.compute.moments import ENDLESS, days_of, microseconds_of, rounded_microseconds
-from makewhole.compute.numbers import NOT_FINITE, exact_number
+from makewhole.compute.numbers import SPACES, filtered_number
 from makewhole.compute.placeholders import is_placeholder
 from makewhole.config.hops.where import ORDERING, Literal, Operator, parse_where
 
-SPACES = " \t\n\v\f\r"
-"""Characters that may stand around a number or a boolean in a text."""
-MOST_CHARACTERS = 1_000
-FILTERED_NUMBER = r"[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?0*[0-9]{1,3})?"
-DOLLARS = r"-?[$][0-9]{1,3}(,[0-9]{3})*[.][0-9]{2}"
 TRUE_WORDS, FALSE_WORDS = ("true", "t", "yes", "y", "on", "1"), ("false", "f", "no", "n", "off", "0")
 
 _ORDERED: Mapping[Operator, Callable[[Any, Any], bool]] = {
@@ -32,7 +26,6 @@ _ORDERED: Mapping[Operator, Callable[[Any, Any], bool]] = {
     Operator.GREATER: operator.gt,
     Operator.AT_LEAST: operator.ge,
 }
-_NUMBER = re.compile(f"{FILTERED_NUMBER}|{DOLLARS}")
 _RANKS = {"-Infinity": -1, "Infinity": 1, "NaN": 2, "-infinity": -1, "infinity": 1}
 
 
@@ -185,13 +178,8 @@ def _read(value: Any, declared: str) -> FilterValue:
 
 
 def _number(value: Any) -> FilterValue:
-    if isinstance(value, str):
-        value = value.strip(SPACES)
-        if value in NOT_FINITE:
-            return _RANKS[value], 0
-        if len(value) > MOST_CHARACTERS or not _NUMBER.fullmatch(value):
-            raise ValueError("no number")
-    return 0, exact_number(value)
+    number = filtered_number(value)
+    return (_RANKS[number], 0) if isinstance(number, str) else (0, number)
 
 
 def _boolean(value: Any) -> bool:

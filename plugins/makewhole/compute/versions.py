@@ -23,6 +23,8 @@ BEFORE_ALL = -UNREADABLE
 NO_VERSION = "no version"
 """A text that stands for a value which is no version."""
 
+LEAST_INTEGER = -(2**63)
+"""The one integer of 64 bits that is no version."""
 _LEAST_MOMENT = MOMENTS / 2
 _MOST = Decimal(2) ** 63  # of a number, and of a moment in microseconds
 _REST_OF_MOMENT, _REST_OF_UNREADABLE = 2_000_000_000, 2_000_000_001  # a fraction has fewer billionths
@@ -57,6 +59,8 @@ def version_of_canonical(text: str | None, declared: str) -> Decimal | None:
 def versions_of_texts(texts: pl.Series) -> pl.Series:
     """Return the numbers of versions (`VERSION`) that are written as texts, of which most are plain integers."""
     integers = texts.cast(pl.Int64, strict=False)
+    if (integers == LEAST_INTEGER).any():
+        integers = integers.replace(LEAST_INTEGER, None)
     numbers = integers.cast(VERSION).alias(texts.name)
     if integers.null_count() == texts.null_count():
         return numbers

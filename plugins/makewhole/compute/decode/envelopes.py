@@ -21,6 +21,7 @@ _SOUGHT = {
     ("before", "after"): _CHANGE | {"ts_ms", "ts_us", "ts_ns", "transaction"},
 }
 """Names that an envelope has, by which many values are searched, and all that it may have beside its fields."""
+_ESCAPED_LETTERS = (rb"\u006", rb"\u007")
 _REMEDIES = {
     _CONNECT: "Kafka Connect's envelope of schema and payload, and has no field {fields}; write `value: connect` at "
     "the point, or set `value.converter.schemas.enable=false` on its connector, and "
@@ -59,9 +60,11 @@ def may_be_envelopes(values: ArrowArray, wanted: Iterable[str]) -> bool:
 
 
 def _hold(column: pl.Series, names: Iterable[str]) -> pl.Series:
-    """Return which values have all of these names in quotation marks."""
-    tests = (pl.col("value").bin.contains(f'"{name}"'.encode()) for name in names)
-    return column.to_frame("value").select(pl.all_horizontal(*tests).fill_null(False)).to_series()
+    """Return which values have all of these names in quotation marks, or an escape that may be a letter of one."""
+    value = pl.col("value").bin
+    tests = (value.contains(f'"{name}"'.encode()) for name in names)
+    is_escaped = pl.any_horizontal(*(value.contains(escape) for escape in _ESCAPED_LETTERS))
+    return column.to_frame("value").select((pl.all_horizontal(*tests) | is_escaped).fill_null(False)).to_series()
 
 
 def _kind_of(names: Collection[str]) -> frozenset[str] | None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import polars as pl
 
-from makewhole.compute.canonical import decimal_scale, moment_digits
+from makewhole.compute.canonical import FILTERED, moment_digits
 from makewhole.compute.frames import empty_lists
 from makewhole.compute.moments import ENDLESS
 from makewhole.compute.placeholders import is_canonical_placeholder
@@ -13,10 +13,9 @@ from makewhole.config.hops.where import Operator
 
 Filters = Mapping[str, Sequence[TypedTerm]]
 """Hop → the terms of its `where`."""
-_NUMBER = "decimal(38,6)"
-"""The type by which a number is decoded for a filter alone. One with more digits is left to the slower decoders."""
-_PLAIN = ("string", "int", "bigint", "boolean", "date")
-"""Types whose canonical texts say what filters ask, beside those of decimals and of moments."""
+_PLAIN = ("string", "boolean", "date")
+"""Types whose canonical texts say what filters ask, beside those of moments and of numbers that are not rounded."""
+_COMPARED, _FILTERED = "c:", "f:"
 _MOST_WHOLE = 2**63
 _ORDERED: Mapping[Operator, Callable[[pl.Series, int], pl.Series]] = {
     Operator.LESS: pl.Series.__lt__,
@@ -28,25 +27,42 @@ _NULL_TESTS = {Operator.IS_NULL: True, Operator.IS_NOT_NULL: False}
 
 
 def with_columns_of_filters(compare: Mapping[str, str], filters: Filters) -> dict[str, str] | None:
-    """Return the columns to decode, with their types: the compared ones and those of filters. None: the text of one
-    would not say what a filter asks."""
-    columns = dict(compare)
+    """Return the columns to decode, by their names in a frame (`c:<name>`, and `f:<name>` of numbers that a filter
+    compares, which are not rounded), with their types. None: the text of one would not say what a filter asks."""
+    columns = {_column(name): declared for name, declared in compare.items()}
     for term in _terms(filters):
-        declared = _NUMBER if is_number(term.declared) else term.declared
-        known = columns.setdefault(term.column, declared)
-        is_same = known == declared or (is_number(known) and is_number(declared))
-        is_readable = term.is_of_column and not any(isinstance(value, Unread) for value in term.values)
-        if not is_same or not is_readable or not _is_plain(known):
+        column = _column_of(term)
+        if is_number(term.declared):
+            columns[column] = FILTERED
+            is_same = is_number(compare.get(term.column, term.declared))
+        else:
+            known = columns.setdefault(column, term.declared)
+            is_same = known == term.declared and _is_plain(known)
+        if not is_same or not term.is_of_column or any(isinstance(value, Unread) for value in term.values):
             return None
     return columns
 
 
+def name_of_column(column: str) -> str:
+    """Return the name of a column by that in a frame."""
+    return column[len(_COMPARED) :]
+
+
+def _column(name: str) -> str:
+    return f"{_COMPARED}{name}"
+
+
+def _column_of(term: TypedTerm) -> str:
+    return f"{_FILTERED}{term.column}" if is_number(term.declared) else _column(term.column)
+
+
 def _is_plain(declared: str) -> bool:
-    return declared in _PLAIN or decimal_scale(declared) is not None or moment_digits(declared) is not None
+    return declared in _PLAIN or moment_digits(declared) is not None
 
 
 def excluded_by(frame: pl.DataFrame, filters: Filters) -> pl.Series:
-    """Return the hops whose filter each record fails, as a list; `frame` has the columns `c:<name>`."""
+    """Return the hops whose filter each record fails, as a list; `frame` has the columns of
+    `with_columns_of_filters`."""
     failed = {hop: _failed(frame, terms) for hop, terms in filters.items() if terms}
     if not any(series.any() for series in failed.values()):
         return empty_lists(len(frame)).alias("excluded_by")
@@ -61,7 +77,7 @@ def _terms(filters: Filters) -> Iterable[TypedTerm]:
 def _failed(frame: pl.DataFrame, terms: Sequence[TypedTerm]) -> pl.Series:
     failed = pl.repeat(False, len(frame), dtype=pl.Boolean, eager=True)
     for term in terms:
-        failed |= ~_holds(frame[f"c:{term.column}"], term)
+        failed |= ~_holds(frame[_column_of(term)], term)
     return failed
 
 

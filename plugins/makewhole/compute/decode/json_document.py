@@ -13,15 +13,15 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _BRACKET = re.compile(r"[\[\]{}]")
 
 
-def parse_document(value: bytes | None) -> Any:
-    """Parse a value as a JSON object, numbers exact.
+def parse_document(value: bytes | None, above: int = 0) -> Any:
+    """Parse a value as a JSON object, numbers exact. `above`: how deep it stands in a value itself.
 
     Raises:
         KeyProblem: not an object, or not JSON at all.
     """
     if value is None:
         raise KeyProblem("value is null (a tombstone)")
-    document = parse_json(value)
+    document = parse_json(value, above)
     if not isinstance(document, dict):
         raise KeyProblem("value is not a JSON object")
     return document

@@ -51,14 +51,14 @@ class JsonLayout:
         return {path[0] for path in (*self.leaf_numbers, *self.branches) if path}
 
 
-def learn_layout(value: bytes) -> JsonLayout:
-    """Learn the layout of a value.
+def learn_layout(value: bytes, above: int = 0) -> JsonLayout:
+    """Learn the layout of a value, which stands so deep in another one.
 
     Raises:
         NoLayout: it is no JSON object, or has an escape, a control character, a name twice or very many leaves.
     """
     try:
-        parse_document(value)
+        parse_document(value, above)
     except KeyProblem:
         raise NoLayout from None
     if b"\\" in value or min(value) < ord(" ") or not value.startswith((b"{", b" ")):

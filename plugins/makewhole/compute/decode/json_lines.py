@@ -24,14 +24,15 @@ class UnusualBatch(Exception):  # noqa: N818 - not an error: another decoder tak
     """The batch has a value that must be decoded record by record."""
 
 
-def read_lines(values: ArrowArray, wanted: Mapping[Path, pa.DataType]) -> pa.Table:
-    """Read the wanted paths of each value of a binary column, one row per value.
+def read_lines(values: ArrowArray, wanted: Mapping[Path, pa.DataType], above: int = 0) -> pa.Table:
+    """Read the wanted paths of each value of a binary column, one row per value. `above`: how deep the values stand in
+    others.
 
     Raises:
         UnusualBatch, ArrowInvalid, ArrowNotImplementedError: some value is unusual.
     """
     schema = _schema(wanted)
-    lines = _joined_lines(values)
+    lines = _joined_lines(values, DEEPEST - above)
     table = _read_json(lines, schema)
     if table.num_rows != len(values):
         raise UnusualBatch
@@ -53,7 +54,7 @@ def are_usable_texts(texts: ArrowArray) -> bool:
     return not texts.null_count and bool(np.diff(starts).min(initial=1) > 0) and bool(body.all())
 
 
-def _joined_lines(values: Any) -> pa.Buffer:
+def _joined_lines(values: Any, deepest: int) -> pa.Buffer:
     """Join the values, one a line; refuse them unless each is non-empty, on one line, shallow and in braces.
 
     After a line break in a value a string would run on into the next value. A NUL would end the reading: the rows after
@@ -67,7 +68,7 @@ def _joined_lines(values: Any) -> pa.Buffer:
     is_control = body < ord(" ")
     if is_control.any() and np.isin(body[is_control], (ord("\n"), 0)).any():
         raise UnusualBatch
-    if np.diff(starts).max() > DEEPEST and _most_brackets(starts, body) > DEEPEST:
+    if np.diff(starts).max() > deepest and _most_brackets(starts, body) > deepest:
         raise UnusualBatch
     values.cast(pa.string())  # raises unless each is UTF-8
     lines = _kernels.binary_join_element_wise(values, b"", b"\n")

@@ -14,15 +14,16 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from makewhole.compute.canonical import decimal_scale
+from makewhole.compute.canonical import COUNT, FILTERED, decimal_scale, plain_texts
 from makewhole.compute.decode.envelopes import may_be_envelopes
 from makewhole.compute.decode.json_document import parse_document
 from makewhole.compute.decode.json_layout import Path
 from makewhole.compute.decode.json_lines import UnusualBatch, are_usable_texts, column_at, read_lines
 from makewhole.compute.decode.leaf_columns import ValueColumn
-from makewhole.compute.decode.same_layout import VERSION, decode_same_layout, is_rendered, rendered_texts
+from makewhole.compute.decode.same_layout import INTEGER, VERSION, decode_same_layout, is_rendered, rendered_texts
 from makewhole.compute.decode.value_format import DecodedParts, Headers, WantedLeaf
 from makewhole.compute.keys import KeyProblem
+from makewhole.compute.versions import LEAST_INTEGER
 from makewhole.compute.versions import VERSION as VERSION_NUMBER
 from makewhole.config.template import exact_json
 from makewhole.native.arrays import ArrowArray, Int64s
@@ -32,14 +33,19 @@ _ARROW_TYPES: dict[str, pa.DataType] = {
     "int": pa.int64(),
     "bigint": pa.int64(),
     "boolean": pa.bool_(),
+    COUNT: pa.int64(),
+    INTEGER: pa.int64(),
+    FILTERED: pa.decimal128(38, 6),
 }
 _SCALE_WITHOUT_EXPONENT = 6  # Arrow writes smaller fractions as 1E-7
 _FEWEST_HALVED = 128
 
 
 class JsonFormat:
-    """Values that are one JSON object each."""
+    """Values that are one JSON object each. `above`: how deep these stand in others, as nothing is read that is nested
+    too deep in all."""
 
+    above = 0
     has_deletions = False
     needs_key = False
 
@@ -64,13 +70,13 @@ class JsonFormat:
 
     def decode_together(self, batch: pa.RecordBatch, wanted: Mapping[str, WantedLeaf]) -> DecodedParts:
         """Decode the values that share a layout, then the others with Arrow."""
-        if any(name.startswith("c:") and _arrow_type(leaf.declared) is None for name, leaf in wanted.items()):
+        if any(name.startswith(("c:", "f:")) and _arrow_type(leaf.declared) is None for name, leaf in wanted.items()):
             return [], np.arange(batch.num_rows)
         values = batch.column("value")
-        parts, left = decode_same_layout(values, wanted)
+        parts, left = decode_same_layout(values, wanted, self.above)
         refused = [np.empty(0, dtype=np.int64)]
         if len(left):
-            for rows, frame in _read_parts(values.cast(pa.binary()).take(left), left, wanted):
+            for rows, frame in _read_parts(values.cast(pa.binary()).take(left), left, wanted, self.above):
                 if frame is None:
                     refused.append(rows)
                 else:
@@ -79,18 +85,18 @@ class JsonFormat:
 
 
 def _read_parts(
-    values: ArrowArray, rows: Int64s, wanted: Mapping[str, WantedLeaf]
+    values: ArrowArray, rows: Int64s, wanted: Mapping[str, WantedLeaf], above: int
 ) -> Iterator[tuple[Int64s, pl.DataFrame | None]]:
     """Read with Arrow, halving what is refused, so that few records go through Python one by one (None)."""
     try:
-        yield rows, _read_with_arrow(values, wanted)
+        yield rows, _read_with_arrow(values, wanted, above)
     except (UnusualBatch, pa.ArrowInvalid, pa.ArrowNotImplementedError):
         if len(rows) <= _FEWEST_HALVED:
             yield rows, None
             return
         half = len(rows) // 2
-        yield from _read_parts(values.slice(0, half), rows[:half], wanted)
-        yield from _read_parts(values.slice(half), rows[half:], wanted)
+        yield from _read_parts(values.slice(0, half), rows[:half], wanted, above)
+        yield from _read_parts(values.slice(half), rows[half:], wanted, above)
 
 
 def _arrow_type(declared: str) -> pa.DataType | None:
@@ -101,22 +107,33 @@ def _arrow_type(declared: str) -> pa.DataType | None:
     return pa.string() if is_rendered(declared) else _ARROW_TYPES.get(declared)
 
 
-def _read_with_arrow(values: ArrowArray, wanted: Mapping[str, WantedLeaf]) -> pl.DataFrame:
+def _read_with_arrow(values: ArrowArray, wanted: Mapping[str, WantedLeaf], above: int = 0) -> pl.DataFrame:
     if may_be_envelopes(values, {leaf.path[0] for leaf in wanted.values()}):
         raise UnusualBatch
     key, types = wanted.get("key"), dict[Path, pa.DataType]()
     if key is not None:
         types[key.path] = _key_type(values[0].as_py(), key.path)
-    for leaf in wanted.values():
+    for leaf in sorted(wanted.values(), key=_is_filtered):
         kind = pa.int64() if leaf.declared == VERSION else _arrow_type(leaf.declared)
-        if kind is not None and types.setdefault(leaf.path, kind) != kind:
+        held = kind if kind is None else types.setdefault(leaf.path, kind)
+        if held != kind and not (_is_filtered(leaf) and _is_exact(held)):
             raise UnusualBatch
-    table = read_lines(values, types)
+    table = read_lines(values, types, above)
     frame = [] if key is None else [_usable_keys(column_at(table, key.path))]
     for name, leaf in wanted.items():
         if name != "key":
             frame.append(_typed(column_at(table, leaf.path), leaf.declared).alias(name))
     return pl.DataFrame(frame)
+
+
+def _is_filtered(leaf: WantedLeaf) -> bool:
+    """Return whether a leaf is a number that a filter asks for, which any exact type says."""
+    return leaf.declared == FILTERED
+
+
+def _is_exact(kind: Any) -> bool:
+    """Return whether a type of Arrow holds numbers as they are."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_decimal(kind))
 
 
 def _usable_keys(column: ArrowArray) -> pl.Series:
@@ -138,15 +155,19 @@ def _key_type(first: bytes | None, path: tuple[str, ...]) -> pa.DataType:
 
 def _typed(column: ArrowArray, declared: str) -> pl.Series:
     if declared == VERSION:
-        return pl.Series(pl.from_arrow(column), dtype=pl.Int64).cast(VERSION_NUMBER)
-    return _canonical_column(column, declared)
+        numbers = pl.Series(pl.from_arrow(column), dtype=pl.Int64)
+        if (numbers == LEAST_INTEGER).any():  # no version
+            raise UnusualBatch
+        return numbers.cast(VERSION_NUMBER)
+    texts = _canonical_column(column, declared)
+    return plain_texts(texts) if declared == FILTERED else texts
 
 
 def _canonical_column(column: ArrowArray, declared: str) -> pl.Series:
     if is_rendered(declared):
         placed = ValueColumn.of(column.cast(pa.binary()))
         return rendered_texts(pl.Series(pl.from_arrow(column)), placed.blobs, placed.content, declared)
-    if (decimal_scale(declared) or 0) > _SCALE_WITHOUT_EXPONENT:
+    if pa.types.is_decimal(column.type) and column.type.scale > _SCALE_WITHOUT_EXPONENT:
         plain = [None if value is None else format(value, "f") for value in column.to_pylist()]
         return pl.Series(plain, dtype=pl.String)
     return pl.Series(pl.from_arrow(column.cast(pa.string())), dtype=pl.String)

@@ -12,14 +12,23 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from makewhole.compute.canonical import canonical_text, decimal_scale, float_text, moment_digits, plain_texts
+from makewhole.compute.canonical import (
+    COUNT,
+    FILTERED,
+    canonical_text,
+    decimal_scale,
+    float_text,
+    moment_digits,
+    plain_texts,
+)
 from makewhole.compute.decode.same_layout import VERSION as VERSION_LEAF
 from makewhole.compute.keys import KeyProblem, component_text
 from makewhole.compute.moments import MICROSECOND_DIGITS
-from makewhole.compute.numbers import MOST_DIGITS
-from makewhole.compute.versions import MOMENTS, VERSION, version_number, versions_of_texts
+from makewhole.compute.numbers import MOST_COUNT_DIGITS, MOST_DIGITS
+from makewhole.compute.versions import LEAST_INTEGER, MOMENTS, VERSION, version_number, versions_of_texts
 from makewhole.native.arrays import Bools, Int32s, Int64s
 from makewhole.native.byte_strings import Blobs, Content
+from makewhole.native.plain_decimals import MOST_DIGITS as MOST_WHOLE_DIGITS
 from makewhole.native.plain_decimals import fraction_sizes
 
 _FIRST_DAY, _PAST_DAYS = -719_162, 2_932_897  # of the years 1 to 9999, since 1970
@@ -27,9 +36,8 @@ _DAY_SECONDS, _MICROSECONDS = 86_400, 10**6
 _MOST_NUMBER_BYTES = 8
 _DIGITS = 38
 _FEW = 4_096
-_WHOLE = ("int", "bigint")
-_MOST_FRACTION = MOST_DIGITS - 100
-_LEAST = np.iinfo(np.int64).min
+_BY_VALUE = ("int", "bigint", COUNT, FILTERED)
+_MOST_FRACTION = (MOST_DIGITS - MOST_WHOLE_DIGITS) // 2  # zeros at its end count as digits twice, see `plain_text`
 
 
 class Raw(Enum):
@@ -78,7 +86,7 @@ class RawColumn:
 
     def texts(self, declared: str) -> pl.Series:
         """Return the canonical texts of a declared type."""
-        quick = self._amounts() if declared in _WHOLE else self._quick(declared)
+        quick = self._amounts(declared) if declared in _BY_VALUE else self._quick(declared)
         return quick if quick is not None else self._each(lambda value: canonical_text(value, declared), pl.String)
 
     def keys(self) -> pl.Series:
@@ -93,7 +101,7 @@ class RawColumn:
 
     def versions(self) -> pl.Series:
         """Return the numbers of versions."""
-        if self.kind.raw is Raw.INTEGER and not (self.numbers == _LEAST).any():
+        if self.kind.raw is Raw.INTEGER and not (self.numbers == LEAST_INTEGER).any():
             return self._integers().cast(VERSION)
         if self.kind.raw is Raw.TEXT:
             return versions_of_texts(self._bytes_as_texts())
@@ -157,7 +165,7 @@ class RawColumn:
 
     def _decimals(self, scale: int) -> pl.Series | None:
         own = self.kind.scale
-        if (self.lengths > _MOST_NUMBER_BYTES).any() or scale > _DIGITS - len(str(_LEAST)) + own:
+        if (self.lengths > _MOST_NUMBER_BYTES).any() or scale > min(_DIGITS, _DIGITS - len(str(LEAST_INTEGER)) + own):
             return None
         words = np.empty((len(self.numbers), 2), dtype=np.int64)
         words[:, 0], words[:, 1] = self.numbers, self.numbers >> 63
@@ -178,22 +186,22 @@ class RawColumn:
         fraction = pl.col("field_1").fill_null("").str.pad_end(scale, "0")
         return parts.select(pl.col("field_0") + "." + fraction).to_series()
 
-    def _amounts(self) -> pl.Series | None:
+    def _amounts(self, declared: str) -> pl.Series | None:
         """Return numbers by their value, whatever their fraction is; None: each has to be looked at."""
         match self.kind.raw:
             case Raw.INTEGER:
                 return self._integers().cast(pl.String)
             case Raw.TEXT:
-                return self._amounts_of_texts()
+                return self._amounts_of_texts(MOST_COUNT_DIGITS if declared == COUNT else _MOST_FRACTION)
             case Raw.DECIMAL:
                 decimals = self._decimals(self.kind.scale)
                 return None if decimals is None else plain_texts(decimals)
         return None
 
-    def _amounts_of_texts(self) -> pl.Series | None:
+    def _amounts_of_texts(self, most_fraction: int) -> pl.Series | None:
         """Return texts that are numbers already, by their value; None: one is not plain."""
         sizes = fraction_sizes(self.content.bytes, self.starts, self.lengths)
-        if sizes is None or sizes.most > _MOST_FRACTION:
+        if sizes is None or sizes.most > most_fraction:
             return None
         texts = self._bytes_as_texts()
         return plain_texts(texts) if sizes.most else texts

@@ -15,7 +15,7 @@ import pyarrow as pa
 from makewhole.compute.canonical import canonical_text
 from makewhole.compute.decode.coordinates import KeysAndProblems, coordinate_keys
 from makewhole.compute.decode.envelopes import require_fields
-from makewhole.compute.decode.filter_columns import excluded_by, with_columns_of_filters
+from makewhole.compute.decode.filter_columns import excluded_by, name_of_column, with_columns_of_filters
 from makewhole.compute.decode.json_values import JSON
 from makewhole.compute.decode.read_record import NO_COORDINATES, RECORD_KEY, ReadRecord, is_in_record_key
 from makewhole.compute.decode.record_key_columns import record_key_texts
@@ -102,7 +102,8 @@ class ValueShape:
 
     @property
     def columns_to_decode(self) -> dict[str, str] | None:
-        """The columns to decode where many records are decoded at once, with their types; None: they cannot be."""
+        """The columns to decode where many records are decoded at once, by their names in the frame, with their types;
+        None: they cannot be."""
         return with_columns_of_filters(self.compare, self.filters)
 
     @property
@@ -191,7 +192,7 @@ def is_columnar(shape: ValueShape) -> bool:
     columns = shape.columns_to_decode
     if columns is None:
         return False
-    places = [shape.place_of(name) for name in columns]
+    places = [shape.place_of(name_of_column(column)) for column in columns]
     has_plain_key = (
         len(shape.key_paths) == len({*shape.key}) == len(shape.key) and not {*shape.key}.intersection(places)
         if len(shape.key) > 1 or shape.key_paths
@@ -234,8 +235,8 @@ def _wanted(shape: ValueShape) -> dict[str, WantedLeaf]:
     wanted = {}
     if not shape.coordinates:
         wanted["key"] = _key_parts(shape)[0][0]
-    for name, declared in (shape.columns_to_decode or {}).items():
-        wanted[f"c:{name}"] = WantedLeaf(_names(shape.place_of(name)), declared)
+    for column, declared in (shape.columns_to_decode or {}).items():
+        wanted[column] = WantedLeaf(_names(shape.place_of(name_of_column(column))), declared)
     if shape.version is not None:
         wanted["version"] = WantedLeaf(_names(shape.version), VERSION)
     return wanted

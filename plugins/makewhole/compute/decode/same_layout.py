@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from makewhole.compute.canonical import canonical_text, decimal_scale, moment_digits
+from makewhole.compute.canonical import COUNT, FILTERED, canonical_text, decimal_scale, moment_digits
 from makewhole.compute.decode.envelopes import is_envelope
 from makewhole.compute.decode.json_layout import JsonLayout, NoLayout, learn_layout
 from makewhole.compute.decode.leaf_columns import LeafColumn, LeafRule, MatchingRows, ValueColumn, match_layout
@@ -24,11 +24,12 @@ from makewhole.native.moments import read_moments
 
 _MOST_LAYOUTS = 4
 _MOST_FRACTION_DIGITS = 30
-_INTEGERS = ("int", "bigint")
+_BY_VALUE = ("int", "bigint", COUNT, FILTERED)
 _RENDERED_TYPES = ("date", "char", "uuid", "inet")
 _UUID = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 KEY, NUMBER_KEY, TEXT_KEY, BOOLEAN_KEY = "a key", "a number as key", "a text as key", "a boolean as key"
 VERSION = "a version"
+INTEGER = "an integer that is no text"
 _KEYS: Mapping[str, LeafRule] = {
     KEY: LeafRule(TEXT | NUMBER, least_bytes=1),
     NUMBER_KEY: LeafRule(TEXT | NUMBER, least_bytes=1, fraction_digits=_MOST_FRACTION_DIGITS),
@@ -38,10 +39,11 @@ _KEYS: Mapping[str, LeafRule] = {
 """Rules of leaves whose own text is a key, or can be made one as a text can."""
 
 
-def decode_same_layout(column: Any, wanted: Mapping[str, WantedLeaf]) -> DecodedParts:
+def decode_same_layout(column: Any, wanted: Mapping[str, WantedLeaf], above: int = 0) -> DecodedParts:
     """Decode a binary column layout by layout: (rows with a frame of the wanted columns, rows that are left).
 
     The columns are texts, a version is its number; null where the leaf is null or absent. A key never is null.
+    `above`: how deep the values stand in others.
     """
     values, parts = ValueColumn.of(column), []
     left = np.arange(len(column))
@@ -49,7 +51,7 @@ def decode_same_layout(column: Any, wanted: Mapping[str, WantedLeaf]) -> Decoded
         if not len(left):
             break
         try:
-            layout = learn_layout(values[left[len(left) * attempt // _MOST_LAYOUTS]])
+            layout = learn_layout(values[left[len(left) * attempt // _MOST_LAYOUTS]], above)
             matching = _match_wanted(layout, values, left, wanted)
         except NoLayout:
             continue
@@ -75,6 +77,8 @@ def _match_wanted(
             raise NoLayout
         if path in layout.leaf_numbers:
             leaf, rule = layout.leaf_numbers[path], _rule(declared)
+            if layout.leaves[leaf].is_text and declared == INTEGER:
+                raise NoLayout
             if layout.leaves[leaf].is_text and not rule.kinds & TEXT:
                 rule = _quoted(rule)
             rules[leaf] = rules[leaf].combined(rule) if leaf in rules else rule
@@ -89,7 +93,9 @@ def _rule(declared: str) -> LeafRule:
         return LeafRule(TEXT | NULL)
     if declared == VERSION:
         return LeafRule(TEXT | NUMBER | NULL, fraction_digits=SCALE)
-    if declared in _INTEGERS:
+    if declared == INTEGER:
+        return LeafRule(NUMBER | NULL)
+    if declared in _BY_VALUE:
         return LeafRule(NUMBER | NULL, fraction_digits=_MOST_FRACTION_DIGITS)
     if declared == "boolean":
         return LeafRule(BOOLEAN | NULL)
@@ -135,7 +141,7 @@ def _rendered(leaf: LeafColumn, declared: str, content: Content) -> pl.Series:
         return versions_of_texts(texts.cast(pl.String))
     if is_rendered(declared):
         return rendered_texts(texts, leaf.blobs, content, declared)
-    if declared in _INTEGERS:
+    if declared in _BY_VALUE:
         return _by_value(texts, leaf)
     scale = decimal_scale(declared)
     if scale is not None and (leaf.fraction_digits < scale).any():

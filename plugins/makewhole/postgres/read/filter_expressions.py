@@ -10,14 +10,10 @@ from psycopg2 import sql
 
 from makewhole.compute.canonical import moment_digits
 from makewhole.compute.moments import MICROSECOND_DIGITS
-from makewhole.compute.numbers import NOT_FINITE
+from makewhole.compute.numbers import DOLLARS, FILTERED_NUMBER, MOST_CHARACTERS, NOT_FINITE, SPACES
 from makewhole.compute.placeholders import PLACEHOLDERS
 from makewhole.compute.row_filter import (
-    DOLLARS,
     FALSE_WORDS,
-    FILTERED_NUMBER,
-    MOST_CHARACTERS,
-    SPACES,
     TRUE_WORDS,
     FilterValue,
     TypedTerm,

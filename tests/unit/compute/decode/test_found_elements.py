@@ -21,6 +21,7 @@ from makewhole.compute.decode.shapes.divided_records import decode_records
 from makewhole.compute.decode.shapes.elements import ElementFormat, Elements
 from makewhole.compute.decode.shapes.found_elements import DividingFormat
 from makewhole.compute.decode.value_format import ValueFormat, path_of
+from makewhole.compute.row_filter import filter_terms
 from tests.unit.compute.decode.avro import written as avro
 from tests.unit.compute.decode.elements_drawn import (
     DRAWN,
@@ -94,6 +95,8 @@ def test_elements_are_found_together_as_each_record_has_them(name: str, data: st
     drawn = DRAWN[name]
     values = data.draw(st.lists(_damaged(drawn.values), min_size=1, max_size=6))
     more: dict[str, Any] = {"version": "event:source.lsn"} if name == "debezium" and data.draw(st.booleans()) else {}
+    where = data.draw(st.sampled_from(["sku = 'x'", "n > 0.5", "n = 4", "n != 0 and sku = 'x'"]))
+    more["filters"] = {"a→b": filter_terms(where, {"sku": "string", "n": "decimal(10,1)"})}
     asked = shape(drawn.form(), data.draw(st.sampled_from(KINDS)), **more)
     assert isinstance(drawn.form(), DividingFormat)
     assert together(values, asked) == alone(values, asked)

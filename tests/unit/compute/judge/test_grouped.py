@@ -217,7 +217,9 @@ def test_evidence_shows_both_sums_and_the_records_that_it_may_be_about() -> None
     }
 
 
-AMOUNTS = st.decimals(-(10**14), 10**14, places=2, allow_nan=False)
+AMOUNTS = st.decimals(-(10**24), 10**24, places=2, allow_nan=False) | st.sampled_from(
+    [Decimal(sign * size).scaleb(-2) for sign in (1, -1) for size in (2**63 - 1, 2**63, 2**64, 1, 0)]
+)
 
 
 @settings(max_examples=examples(60), deadline=None)

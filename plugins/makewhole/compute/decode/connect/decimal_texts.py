@@ -3,10 +3,11 @@
 import numpy as np
 import polars as pl
 
-from makewhole.compute.canonical import decimal_scale, plain_texts
+from makewhole.compute.canonical import COUNT, FILTERED, decimal_scale, plain_texts
 from makewhole.native.arrays import Int64s
 
 _DIGITS = 38
+_MOST_SCALE = 400  # the text of a number with more digits is none of every type
 _MOST_BYTES = 7
 """The most bytes of an unscaled number that is surely one of 64 bits."""
 
@@ -14,11 +15,11 @@ _MOST_BYTES = 7
 def decimal_texts(raw: pl.Series, scale: int, declared: str) -> pl.Series | None:
     """Return decimals of so many places in a declared type of as many or more, or by their value as amounts are read
     (`bigint`); None: some are unusual, or rounded."""
-    if declared in ("int", "bigint"):
+    if declared in ("int", "bigint", COUNT, FILTERED):
         exact = decimal_texts(raw, scale, f"decimal({_DIGITS},{scale})")
         return None if exact is None else plain_texts(exact)
     places = decimal_scale(declared)
-    if places is None or not 0 <= scale <= places:
+    if places is None or not 0 <= scale <= min(places, _MOST_SCALE):
         return None
     decoded = raw.str.decode("base64", strict=False)
     sizes = decoded.bin.size()

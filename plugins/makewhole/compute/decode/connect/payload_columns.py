@@ -17,9 +17,9 @@ from makewhole.compute.decode.connect.logical_types import (
     is_plain_struct,
     moment_digits_of,
 )
-from makewhole.compute.decode.json_values import JSON
+from makewhole.compute.decode.json_values import JsonFormat
 from makewhole.compute.decode.leaf_columns import ValueColumn
-from makewhole.compute.decode.same_layout import BOOLEAN_KEY, KEY, NUMBER_KEY, TEXT_KEY, VERSION
+from makewhole.compute.decode.same_layout import BOOLEAN_KEY, INTEGER, KEY, NUMBER_KEY, TEXT_KEY, VERSION
 from makewhole.compute.decode.shapes.counts import usual_moments
 from makewhole.compute.decode.value_format import DecodedParts, WantedLeaf
 from makewhole.compute.versions import VERSION as VERSION_NUMBER
@@ -28,8 +28,17 @@ from makewhole.native.arrays import ArrowArray, Bools, Int64s
 from makewhole.native.byte_strings import Blobs
 
 _MOST_SCHEMAS = 4
-_RAW_TYPES = {"int8": "bigint", "int16": "bigint", "int32": "bigint", "int64": "bigint", "bytes": "string"}
+_RAW_TYPES = {"int8": INTEGER, "int16": INTEGER, "int32": INTEGER, "int64": INTEGER, "bytes": "string"}
 _RAW_TYPES["string"] = "string"
+
+
+class _PayloadFormat(JsonFormat):
+    """The payloads of envelopes, or what stands in place of these: one deeper than a value."""
+
+    above = 1
+
+
+_PAYLOADS = _PayloadFormat()
 
 
 class PayloadRows(NamedTuple):
@@ -88,7 +97,7 @@ def decode_payloads(payloads: ArrowArray, schema: Any, wanted: Mapping[str, Want
     except _Unusual:
         return [], np.arange(len(payloads))
     batch = pa.record_batch({"value": payloads})
-    parts, left = JSON.decode_together(batch, {name: leaf.wanted for name, leaf in leaves.items()})
+    parts, left = _PAYLOADS.decode_together(batch, {name: leaf.wanted for name, leaf in leaves.items()})
     return [(rows, _converted(frame, leaves, wanted)) for rows, frame in parts], left
 
 
@@ -110,7 +119,10 @@ def _schema_at(schema: Any, path: tuple[str, ...]) -> Any:
             if conversion(schema) is not None:
                 raise _Unusual
             return None
-        schema = next((field for field in schema["fields"] if field.get("field") == name), None)
+        own = [field for field in schema["fields"] if field.get("field") == name]
+        if len(own) > 1:
+            raise _Unusual
+        schema = own[0] if own else None
     return schema
 
 
@@ -143,4 +155,4 @@ def _column(raw: pl.Series, leaf: _Leaf, declared: str) -> pl.Series:
 
 def _value(text: str, leaf: _Leaf) -> Any:
     assert leaf.convert is not None
-    return leaf.convert(int(text) if leaf.wanted.declared == "bigint" else text)
+    return leaf.convert(int(text) if leaf.wanted.declared == INTEGER else text)

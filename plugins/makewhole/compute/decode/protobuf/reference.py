@@ -58,6 +58,11 @@ def is_map(field: Any) -> bool:
     return bool(field.is_repeated and field.message_type is not None and field.message_type.GetOptions().map_entry)
 
 
+def is_one_value(kind: Any) -> bool:
+    """Return whether a message of a type is one value of a JSON field, which has no fields itself."""
+    return kind.full_name in _WELL_KNOWN
+
+
 def _name(key: Any) -> str:
     return str(key).lower() if isinstance(key, bool) else str(key)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from makewhole.compute.decode.avro.schema import bytes_value, float_value
 from makewhole.compute.decode.json_layout import Path
-from makewhole.compute.decode.protobuf.reference import TIMESTAMP, WRAPPERS, is_map, symbol_of
+from makewhole.compute.decode.protobuf.reference import TIMESTAMP, WRAPPERS, is_map, is_one_value, symbol_of
 from makewhole.compute.decode.raw_columns import Raw, RawKind
 from makewhole.compute.moments import moment_text
 from makewhole.native import protobuf_scan as scan
@@ -192,13 +192,9 @@ class _TypeTables:
             return self._timestamp(kind, path)
         if kind.full_name in WRAPPERS and path in self.wanted:
             return self._wrapper(kind, path)
-        if kind.full_name.startswith("google.protobuf."):
-            if path in self.wanted:
-                raise NoTables
-            return self.instance(kind, None)  # of a moment no field is read
         if path in self.wanted:
             raise NoTables
-        return self.instance(kind, path)
+        return self.instance(kind, None if is_one_value(kind) else path)  # of a moment no field is read
 
     def _timestamp(self, kind: Any, path: Path) -> int:
         seconds, nanoseconds = self._column(), self._column()

@@ -3,7 +3,6 @@
 A number is a whole one, or has a fraction (`1700000000.25` seconds). What is none of these stays as it is.
 """
 
-import re
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from typing import Any
 
@@ -18,13 +17,13 @@ from makewhole.compute.moments import (
     moment_text,
     rounded_microseconds,
 )
+from makewhole.compute.numbers import is_count
 from makewhole.compute.placeholders import is_placeholder
 from makewhole.model.value_types import Unit
 
 _MILLI = 3
 _MOST_DIGITS = 25
 _EXACT = Context(prec=100)
-_NUMBER = re.compile(r"[+-]?[0-9]{1,40}([.][0-9]{1,40})?", re.ASCII)
 _FIRST_MICROSECOND, _PAST_MICROSECONDS = -62_135_596_800_000_000, 253_402_300_800_000_000  # of the years 1 to 9999
 _FIRST_DAY, _PAST_DAYS = -719_162, 2_932_897
 # What Debezium sends for PostgreSQL's infinities, seen with 3.2.0. No column can hold these moments and days.
@@ -65,7 +64,7 @@ def in_unit(unit: Unit, value: Any) -> Any:
     """
     if value is None or is_placeholder(value):
         return value
-    is_text = isinstance(value, str) and _NUMBER.fullmatch(value) is not None
+    is_text = isinstance(value, str) and is_count(value)
     number = Decimal(value) if is_text or type(value) is int else value
     try:
         return counted_day(number) if unit.digits is None else _moment_of(unit.digits, number)

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from makewhole.compute.canonical import canonical_text
+from makewhole.compute.canonical import COUNT, canonical_text
 from makewhole.compute.decode.json_document import parse_document
 from makewhole.compute.decode.json_layout import Path
 from makewhole.compute.decode.same_layout import VERSION
@@ -29,9 +29,6 @@ from makewhole.compute.versions import MOMENTS, version_number
 from makewhole.compute.versions import VERSION as VERSION_NUMBER
 from makewhole.config.template import exact_json
 from makewhole.model.value_types import UNITS, Unit
-
-_COUNT = "bigint"
-"""The type by which counts are decoded, before they are moments."""
 
 
 class UnitFormat:
@@ -82,7 +79,7 @@ class UnitFormat:
             return [], np.arange(batch.num_rows)
         if not units:
             return self._form.decode_together(batch, wanted)
-        raw = {name: leaf._replace(declared=_COUNT) if name in units else leaf for name, leaf in wanted.items()}
+        raw = {name: leaf._replace(declared=COUNT) if name in units else leaf for name, leaf in wanted.items()}
         parts, left = self._form.decode_together(batch, raw)
         kept, lefts = [], [left]
         for rows, frame in parts:

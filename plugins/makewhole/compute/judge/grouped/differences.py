@@ -110,19 +110,22 @@ def _by_key(elements: pl.DataFrame) -> dict[tuple[int, int], list[dict[str, Any]
 
 def _mistake(group: _KeyTotals) -> tuple[Cause | None, tuple[str, ...]]:
     """Return the one mistake that explains what a row holds, and the places of the records that it may be about: those
-    of which each would explain it."""
+    of which each would explain it. Where several kinds of mistakes would, none is named."""
     if group.found is None or None in group.found or None in group.expected:
         return None, ()
-    difference = _less(group.found, group.expected)
+    found = dict(_mistakes(group, _less(group.found, group.expected)))
+    return next(iter(found.items())) if len(found) == 1 else (None, ())
+
+
+def _mistakes(group: _KeyTotals, difference: Amounts) -> Iterator[tuple[Cause, tuple[str, ...]]]:
     left_out = [element for element in group.elements if _less(_nothing(difference), element.adds) == difference]
     if left_out:
-        return Cause.RECORD_NOT_COUNTED, tuple(element.places[0] for element in left_out)
-    resent = list(_counted_again(group.elements, difference))
+        yield Cause.RECORD_NOT_COUNTED, tuple(element.places[0] for element in left_out)
+    resent = tuple(_counted_again(group.elements, difference))
     if resent:
-        return Cause.RESEND_COUNTED, tuple(resent)
+        yield Cause.RESEND_COUNTED, resent
     if group.aborted and difference in (*group.aborted, _added(group.aborted)):
-        return Cause.READ_UNCOMMITTED, ()
-    return None, ()
+        yield Cause.READ_UNCOMMITTED, ()
 
 
 def _counted_again(elements: Sequence[_CountedRecord], difference: Amounts) -> Iterator[str]:

@@ -181,7 +181,7 @@ def _hint(*, is_whole: bool) -> pl.Expr:
         .then(pl.lit(Cause.SOURCE_CONTRADICTS.value))
         .when(verdict == Verdict.DUPLICATE.value)
         .then(pl.lit(Cause.SEVERAL_ROWS.value))
-        .when((is_unknown & is_absent & pl.col("in_source")) | ((verdict == Verdict.PENDING.value) & _is_continued()))
+        .when((is_unknown & is_absent) | ((verdict == Verdict.PENDING.value) & _is_continued()))
         .then(pl.lit(Cause.KEY_CONTINUES.value))
         .when(is_unknown & _is_not_whole(is_whole=is_whole))
         .then(pl.lit(Cause.KEY_NOT_WHOLE.value))
