@@ -93,7 +93,7 @@ def test_rows_whose_deletes_were_gone_are_new_once_these_are_back(lake: Lake, ta
 
 
 def test_rows_of_a_list_that_was_gone_are_new_once_it_is_back(lake: Lake, tables: Tables) -> None:
-    """Of a snapshot that is expired nothing tells any more which files the list had."""
+    """Nothing tells any more which files the list of an expired snapshot had."""
     lake.make_table(TABLE)
     lake.append(TABLE, rows_of(orders([0])))
     table = lake.append(TABLE, rows_of(orders([1])))

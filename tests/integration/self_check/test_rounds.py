@@ -82,7 +82,7 @@ def test_a_judge_that_loses_a_key_makes_the_check_red(world: CheckedWorld, monke
 
 
 def test_records_that_a_repair_should_not_have_written_are_still_wrong(world: CheckedWorld) -> None:
-    """What misses a record may get one, or two with the one that its store needs; every other key has its own alone."""
+    """A key without its record may get one, or two with that for its store; every other key has its own alone."""
     planted = world.plant("run 1")
     world.take(planted)
     clean = [row for row in rows_of(planted.name, planted.records) if row.key not in {f.key for f in planted.planted}]
