@@ -19,7 +19,7 @@ PIPELINES = {
     "restarted": shop_file("restarted"),
     "reports": shop_file("reports"),
     "long_away": shop_file("long_away"),
-    "triggerer": shop_file("triggerer", approval=_ASKED).replace("settle: 1s", "settle: 4m"),
+    "no_triggerer": shop_file("no_triggerer", approval=_ASKED).replace("settle: 1s", "settle: 4m"),
     "database": shop_file("database"),
     "metadata": shop_file("metadata"),
     "leftovers": shop_file("leftovers"),

@@ -164,7 +164,7 @@ def test_a_window_needs_no_triggerer_while_it_settles_nor_while_a_person_is_aske
     own_stage: Stage, undisturbed: Ending
 ) -> None:
     """It is killed in each of these waits, and started again between them alone."""
-    shop = built(own_stage, "triggerer")
+    shop = built(own_stage, "no_triggerer")
     run = begun(own_stage, shop)
     own_stage.wait_for_task(run, "settle", "up_for_reschedule")
     assert "looking again then" in own_stage.log(run, "settle")
