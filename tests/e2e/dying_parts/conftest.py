@@ -13,15 +13,21 @@ from tests.e2e.dying_parts.kills import begun, built, end, stop_loaders, up
 from tests.e2e.shop import shop_file
 from tests.e2e.stage import Stage
 
+_ASKED = "above_actions: 0, by: [oncall]"
 PIPELINES = {
     "undisturbed": shop_file("undisturbed"),
     "restarted": shop_file("restarted"),
     "reports": shop_file("reports"),
     "long_away": shop_file("long_away"),
+    "no_triggerer": shop_file("no_triggerer", approval=_ASKED).replace("settle: 1s", "settle: 4m"),
     "database": shop_file("database"),
+    "metadata": shop_file("metadata"),
+    "leftovers": shop_file("leftovers"),
+    "leftovers_late": shop_file("leftovers_late"),
     "in_snapshot": shop_file("in_snapshot"),
     "in_reconcile": shop_file("in_reconcile"),
     "in_compensate": shop_file("in_compensate"),
+    "last_try": shop_file("last_try", retry_for="0s"),
     "child_alone": shop_file("child_alone"),
     "cleared": shop_file("cleared"),
     "cleared_late": shop_file("cleared_late"),

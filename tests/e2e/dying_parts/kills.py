@@ -2,10 +2,12 @@
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
@@ -13,7 +15,8 @@ import psutil
 import psycopg2
 
 from makewhole.stack.airflow_server import COMPONENTS, AirflowServer
-from makewhole.stack.environment import environment
+from makewhole.stack.environment import AIRFLOW_DATABASE, environment
+from makewhole.stack.ports import free_ports
 from makewhole.stack.process import ServerProcess
 from tests.e2e.scenarios.pipeline_files import ORDERS, STARTED
 from tests.e2e.shop import Mistakes, ScenarioShop
@@ -160,11 +163,53 @@ def kill_components(stage: Stage, *names: str) -> None:
         assert server.process(name).send(signal.SIGKILL) is not None, name
 
 
+def kill_scheduler_alone(stage: Stage) -> None:
+    """Kill the scheduler by SIGKILL, and end its sessions with Airflow's database, as administrators do: its workers
+    live on and keep them open, and one may hold the lock without which no scheduler gives out a task."""
+    scheduler = AirflowServer(stage.home).process("scheduler")
+    pid = scheduler.pid()
+    assert pid is not None
+    ports = [one.laddr.port for one in psutil.Process(pid).net_connections("tcp") if one.laddr]
+    kill_components(stage, "scheduler")
+    until(lambda: None if scheduler.is_running() else True, 30, lambda: "the end of the scheduler")
+    run_sql(
+        environment(stage.home)["MAKEWHOLE_JOURNAL_DSN"],
+        "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s and client_port = any(%s)",
+        *(AIRFLOW_DATABASE, ports),
+    )
+
+
 def kill_database(stage: Stage) -> None:
     """Kill PostgreSQL, which has Airflow's metadata, the journal and the shops, by SIGKILL."""
     process = ServerProcess(name="postgres", directory=stage.home / "postgres")
     assert process.send(signal.SIGKILL) is not None
     until(lambda: None if process.is_running() else True, 30, lambda: "the end of PostgreSQL")
+
+
+@contextmanager
+def metadata_away(stage: Stage) -> Iterator[None]:
+    """Keep everybody from Airflow's database, whose sessions end; the server, with the journal and the shops, stays."""
+    dsn = environment(stage.home)["MAKEWHOLE_JOURNAL_DSN"]
+    run_sql(dsn, f"alter database {AIRFLOW_DATABASE} allow_connections false")
+    try:
+        run_sql(dsn, "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", AIRFLOW_DATABASE)
+        yield
+    finally:
+        run_sql(dsn, f"alter database {AIRFLOW_DATABASE} allow_connections true")
+
+
+@contextmanager
+def second_scheduler(stage: Stage) -> Iterator[None]:
+    """Run a scheduler beside what a killed one left: workers at their tasks, and the port of their logs."""
+    (port,) = free_ports(1)
+    pid = AirflowServer(stage.home).process("dag-processor").pid()
+    variables = psutil.Process(pid).environ() | {"AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(port)}
+    process = ServerProcess(name="second-scheduler", directory=stage.home / "airflow")
+    process.start([str(Path(sys.executable).parent / "airflow"), "scheduler"], environment=variables)
+    try:
+        yield
+    finally:
+        process.stop()
 
 
 def up(stage: Stage) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.dying_parts.endings import Ending, ending, require_nothing_left, require_open
+from tests.e2e.dying_parts.endings import Ending, ending, require_nothing_left, require_open, todo
 from tests.e2e.dying_parts.kills import (
     begun,
     built,
@@ -23,8 +23,12 @@ from tests.e2e.dying_parts.kills import (
     held_window,
     kill_components,
     kill_database,
+    kill_scheduler_alone,
     kill_task,
+    metadata_away,
     run_of,
+    second_scheduler,
+    task_process,
     tries,
     up,
 )
@@ -65,6 +69,29 @@ def test_a_scheduler_that_is_killed_and_started_again_goes_on_with_the_window(
     require_undisturbed(own_stage, shop, run, undisturbed)
 
 
+@pytest.mark.parametrize(
+    ("name", "task", "hold"),
+    [("leftovers", "snapshot", held_in_snapshot), ("leftovers_late", "compensate", held_in_compensate)],
+)
+def test_a_scheduler_that_starts_beside_the_workers_of_a_killed_one_does_nothing_twice(
+    own_stage: Stage, undisturbed: Ending, name: str, task: str, hold: Callable[..., AbstractContextManager[Any]]
+) -> None:
+    """The workers go on with their tasks, as under a service manager that starts the scheduler's process alone."""
+    shop = built(own_stage, name)
+    run = begun(own_stage, shop)
+    with hold(own_stage, shop, run) as held:
+        first = task_process(own_stage, run, task)
+        kill_scheduler_alone(own_stage)
+        assert first.is_running()
+        with second_scheduler(own_stage):
+            until(lambda: tries(own_stage, run, task) == 2 or None, END_SECONDS, lambda: own_stage.story(run))
+            require_open(own_stage, shop)
+            held.release()
+            assert end(own_stage, run) == "success", own_stage.story(run)
+    up(own_stage)
+    require_undisturbed(own_stage, shop, run, undisturbed)
+
+
 def test_a_task_that_is_killed_with_its_supervisor_in_compensate_repairs_once(
     own_stage: Stage, undisturbed: Ending
 ) -> None:
@@ -95,6 +122,33 @@ def test_a_task_that_is_killed_with_its_supervisor_while_spark_works_is_done_onc
     require_undisturbed(own_stage, shop, run, undisturbed)
 
 
+def test_a_task_that_is_killed_in_its_last_try_leaves_what_a_person_goes_on_with(
+    own_stage: Stage, undisturbed: Ending
+) -> None:
+    """With `retry_for: 0s` there is one try, in the DAG of the pipeline: the form has the longest time of all."""
+    shop = built(own_stage, "last_try")
+    own_stage.unpause(shop.pipeline_dag)
+    asked = own_stage.ask({"to": utc(STARTED)}, shop.pipeline_dag)
+    run = Run(dag=shop.pipeline_dag, id=asked.json()["dag_run_id"])
+    with held_in_compensate(own_stage, shop, run):
+        kill_task(own_stage, run, "compensate", with_supervisor=True)
+        assert end(own_stage, run) == "failed", own_stage.story(run)
+        waiting = todo(own_stage, shop)
+        assert [item["command"] for item in waiting] == [f"makewhole run {shop.name} --window 1"], waiting
+    again = own_stage.run_command("run", shop.name, "--window", "1", "--json")
+    assert (again.code, again.document["state"], again.document["revision"]) == (0, "certified", 2)
+    ended = ending(own_stage, shop)
+    assert (ended.replays, ended.copies, ended.quarantined, ended.is_whole, ended.proof, ended.todo) == (
+        undisturbed.replays,
+        undisturbed.copies,
+        undisturbed.quarantined,
+        True,
+        0,
+        (),
+    )
+    require_nothing_left(own_stage, shop)
+
+
 def test_a_process_that_is_killed_under_its_supervisor_is_tried_again_at_once(
     own_stage: Stage, undisturbed: Ending
 ) -> None:
@@ -103,6 +157,38 @@ def test_a_process_that_is_killed_under_its_supervisor_is_tried_again_at_once(
     with held_in_compensate(own_stage, shop, run):
         kill_task(own_stage, run, "compensate", with_supervisor=False)
         require_open(own_stage, shop)
+    require_undisturbed(own_stage, shop, run, undisturbed)
+
+
+def test_a_window_needs_no_triggerer_while_it_settles_nor_while_a_person_is_asked(
+    own_stage: Stage, undisturbed: Ending
+) -> None:
+    """It is killed in each of these waits, and started again between them alone."""
+    shop = built(own_stage, "no_triggerer")
+    run = begun(own_stage, shop)
+    own_stage.wait_for_task(run, "settle", "up_for_reschedule")
+    assert "looking again then" in own_stage.log(run, "settle")
+    kill_components(own_stage, "triggerer")
+    own_stage.wait_for_question(run)
+    up(own_stage)
+    kill_components(own_stage, "triggerer")
+    assert [item["kind"] for item in todo(own_stage, shop)] == ["question"]
+    own_stage.answer(run, "Approve", "oncall").raise_for_status()
+    assert end(own_stage, run) == "success", own_stage.story(run)
+    up(own_stage)
+    require_undisturbed(own_stage, shop, run, undisturbed)
+
+
+def test_a_window_outlives_an_absence_of_the_database_of_airflow(own_stage: Stage, undisturbed: Ending) -> None:
+    """It is away until the task is given up, as it can report to nobody; the journal stays."""
+    shop = built(own_stage, "metadata")
+    run = begun(own_stage, shop)
+    with held_in_snapshot(own_stage, shop, run):
+        first = task_process(own_stage, run, "snapshot")
+        with metadata_away(own_stage):
+            until(lambda: None if first.is_running() else True, END_SECONDS, lambda: first)
+            require_open(own_stage, shop)
+        up(own_stage)
     require_undisturbed(own_stage, shop, run, undisturbed)
 
 

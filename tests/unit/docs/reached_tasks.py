@@ -334,6 +334,11 @@ REACHED: dict[str, tuple[str, str, str | None]] = {
         "test_an_airflow_that_is_away_is_named_with_what_shows_its_parts",
         "does not answer; look at",
     ),
+    "Tasks stay scheduled though the scheduler is healthy": (
+        "e2e/dying_parts/test_dying_parts.py",
+        "test_a_scheduler_that_starts_beside_the_workers_of_a_killed_one_does_nothing_twice",
+        None,
+    ),
     "Airflow is away while a run is followed": (
         "e2e/dying_parts/test_dying_parts.py",
         "test_a_window_outlives_the_api_server_to_which_its_tasks_report",
