@@ -180,7 +180,7 @@ def test_a_window_needs_no_triggerer_while_it_settles_nor_while_a_person_is_aske
 
 
 def test_a_window_outlives_an_absence_of_the_database_of_airflow(own_stage: Stage, undisturbed: Ending) -> None:
-    """It is away until the task is given up, which can report to no API server; the journal stays."""
+    """It is away until the task is given up, whose reports are not taken; the journal stays."""
     shop = built(own_stage, "metadata")
     run = begun(own_stage, shop)
     with held_in_snapshot(own_stage, shop, run):
