@@ -45,7 +45,11 @@ class S3Store:
 
     def open(self, path: str) -> IO[bytes]:
         with answering(self.root):
-            return cast(IO[bytes], self.client.open_input_file(self._full(path)))
+            try:
+                return cast(IO[bytes], self.client.open_input_file(self._full(path)))
+            except FileNotFoundError:
+                self.client.get_file_info([self._full(path)])  # some refuse here alone a user whom they do not know
+                raise
 
     def broken_part(self, path: str) -> str:  # noqa: ARG002 - a part of a file is never alone
         return ""

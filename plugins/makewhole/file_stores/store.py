@@ -15,6 +15,7 @@ _REFUSALS = (
     "INVALID_ACCESS_KEY_ID",
     "SIGNATURE_DOES_NOT_MATCH",
     "AccessControlException",
+    "XAdminUserNotFound",
 )
 """Texts of the clients of S3 and HDFS where an answer is a refusal; each raises one error for all that goes wrong."""
 

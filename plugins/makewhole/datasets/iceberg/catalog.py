@@ -17,6 +17,7 @@ from pyiceberg.exceptions import (
     RESTError,
     UnauthorizedError,
 )
+from pyiceberg.io import load_file_io
 from pyiceberg.table import Table
 from pyiceberg.typedef import Identifier
 from sqlalchemy.exc import SQLAlchemyError
@@ -82,6 +83,7 @@ def _loaded(catalog: Catalog, name: str | Identifier) -> Table:
 
     Raises:
         RefusedError: it is gone.
+        OSError, RuntimeError: the storage refuses or does not answer.
     """
     for _ in range(_MOST_LOADS - 1):
         with suppress(FileNotFoundError):
@@ -89,6 +91,8 @@ def _loaded(catalog: Catalog, name: str | Identifier) -> Table:
     try:
         return catalog.load_table(name)
     except FileNotFoundError as error:
+        if error.filename:  # a store of S3 may answer so, too, whom it does not know; asked what it has, it refuses
+            load_file_io(catalog.properties, error.filename).new_input(error.filename).exists()
         table = name if isinstance(name, str) else ".".join(name)
         raise RefusedError(
             f"{error.filename or 'a file'} is gone, the metadata of {table}: nothing is known of the table without it. "
