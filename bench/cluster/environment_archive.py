@@ -6,7 +6,6 @@ that one, too.
 """
 
 import os
-import shutil
 import site
 import subprocess
 import sys
@@ -61,14 +60,9 @@ def unpacking(archive: Path) -> dict[str, str]:
 
 
 def _wheel(folder: Path) -> Path:
-    """Build the wheel from a copy of what belongs into it."""
-    sources = folder / "sources"
-    for name in ("plugins/makewhole", "spark/makewhole_spark", "sql"):
-        shutil.copytree(_CHECKOUT / name, sources / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(_CHECKOUT / name, sources / name)
+    """Build the wheel of this checkout."""
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder / "wheel")]
-    built = subprocess.run(command, cwd=sources, env=dict(os.environ), capture_output=True, text=True, timeout=120)
+    built = subprocess.run(command, cwd=_CHECKOUT, env=dict(os.environ), capture_output=True, text=True, timeout=120)
     if built.returncode:
         raise RuntimeError(f"the wheel could not be built: {built.stderr}")
     [wheel] = (folder / "wheel").glob("*.whl")

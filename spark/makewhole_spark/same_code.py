@@ -17,15 +17,19 @@ REMEDY = (
     "Make the archive of the workers' environment again from what the driver runs (docs/cluster.md), and start the "
     "task again"
 )
+_OF_WHEELS = ("_dags", "_jobs")
 
 
 @cache
 def code_digest() -> str:
-    """Return the SHA-256 of makewhole's modules, by name and content."""
+    """Return the SHA-256 of makewhole's modules, by name and content, without the copies of DAG files and jobs that
+    only a wheel has beside them."""
     digest = hashlib.sha256()
     for package in (makewhole, makewhole_spark):
         folder = Path(package.__path__[0])
         for path in sorted(folder.rglob("*.py")):
+            if path.relative_to(folder).parts[0] in _OF_WHEELS:
+                continue
             content = path.read_bytes()
             digest.update(f"{folder.name}/{path.relative_to(folder).as_posix()} {len(content)}\n".encode())
             digest.update(content)

@@ -31,6 +31,18 @@ def test_the_same_code_goes_on_and_other_code_is_refused() -> None:
     )
 
 
+def test_what_a_wheel_has_beside_the_modules_makes_no_other_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "one.py").write_text("a")
+    monkeypatch.setattr(makewhole, "__path__", [str(tmp_path)])
+    of_checkout = code_digest.__wrapped__()
+    for folder in ("_dags", "_jobs"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "snapshot.py").write_text("a job")
+    assert code_digest.__wrapped__() == of_checkout
+
+
 def test_the_digest_is_over_names_and_contents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     digests = list[str]()
     for name, content in (("one.py", "a"), ("one.py", "b"), ("two.py", "a"), ("one.txt", "a")):
