@@ -163,7 +163,7 @@ def test_a_process_that_is_killed_under_its_supervisor_is_tried_again_at_once(
 def test_a_window_needs_no_triggerer_while_it_settles_nor_while_a_person_is_asked(
     own_stage: Stage, undisturbed: Ending
 ) -> None:
-    """It is killed in each of these waits, and started again between them alone."""
+    """Kill it in each of these waits, and start it again between them alone."""
     shop = built(own_stage, "no_triggerer")
     run = begun(own_stage, shop)
     own_stage.wait_for_task(run, "settle", "up_for_reschedule")
@@ -180,7 +180,7 @@ def test_a_window_needs_no_triggerer_while_it_settles_nor_while_a_person_is_aske
 
 
 def test_a_window_outlives_an_absence_of_the_database_of_airflow(own_stage: Stage, undisturbed: Ending) -> None:
-    """It is away until the task is given up, whose reports are not taken; the journal stays."""
+    """Keep it away until Airflow gives the task up, whose reports are not taken; the journal stays."""
     shop = built(own_stage, "metadata")
     run = begun(own_stage, shop)
     with held_in_snapshot(own_stage, shop, run):

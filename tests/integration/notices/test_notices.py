@@ -12,6 +12,7 @@ from makewhole.journal.database import connect
 from makewhole.journal.step_failures import StepPlace
 from makewhole.model.errors import RefusedError
 from makewhole.model.people.notices import Channel, Waits
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.window import WindowState
 from makewhole.orchestration.notices import notify as notifying
 from makewhole.orchestration.notices.compose import Message
@@ -108,10 +109,7 @@ def test_what_ends_while_something_else_waits_is_not_sent_alone(hook: TakenPosts
 @pytest.mark.parametrize("is_judged_again", [True, False])
 def test_nothing_is_over_while_a_window_is_judged_again_or_repaired(hook: TakenPosts, is_judged_again: bool) -> None:
     """A look at what waits falls between two revisions, and then into the repair of the new one."""
-    pipeline = shop(HOOK)
-    with connect() as journal:
-        gaps(journal, 2)
-    notify(pipeline, AROUND)
+    pipeline = shop_with_sent_gaps()
     with connect() as journal:
         again = opened(journal, 2, WindowState.OPEN, revision=2)
         if not is_judged_again:
@@ -127,10 +125,7 @@ def test_nothing_is_over_while_a_window_is_judged_again_or_repaired(hook: TakenP
 
 
 def test_a_window_that_finds_the_same_again_says_nothing_new(hook: TakenPosts) -> None:
-    pipeline = shop(HOOK)
-    with connect() as journal:
-        gaps(journal, 2)
-    notify(pipeline, AROUND)
+    pipeline = shop_with_sent_gaps()
     with connect() as journal:
         again = opened(journal, 2, WindowState.OPEN, revision=2)
     notify(pipeline, AROUND)
@@ -142,15 +137,21 @@ def test_a_window_that_finds_the_same_again_says_nothing_new(hook: TakenPosts) -
 
 
 def test_a_new_window_keeps_nothing_back(hook: TakenPosts) -> None:
-    pipeline = shop(HOOK)
-    with connect() as journal:
-        gaps(journal, 2)
-    notify(pipeline, AROUND)
+    pipeline = shop_with_sent_gaps()
     with connect() as journal:
         certified(journal, 2, revision=2)
         opened(journal, 3, WindowState.OPEN)
     notify(pipeline, AROUND)
     assert [text.startswith("All clear") for text in texts(hook)] == [False, True]
+
+
+def shop_with_sent_gaps() -> Pipeline:
+    """Return a shop whose window 2 has gaps, of which people know."""
+    pipeline = shop(HOOK)
+    with connect() as journal:
+        gaps(journal, 2)
+    notify(pipeline, AROUND)
+    return pipeline
 
 
 def test_a_night_that_fails_for_the_same_reason_says_nothing_new(hook: TakenPosts) -> None:

@@ -87,7 +87,7 @@ def test_records_that_a_repair_should_not_have_written_are_still_wrong(world: Ch
     world.take(planted)
     clean = [row for row in rows_of(planted.name, planted.records) if row.key not in {f.key for f in planted.planted}]
     again, other = clean[:2]
-    records = [(again.key, again.amount), (other.key, other.amount + 1), (f"{planted.name}-stranger", other.amount)]
+    records = [(again.key, again.amount), (other.key, other.amount + 1), (f"{planted.name}-unknown", other.amount)]
     produce(world, records)
 
     [compared] = world.compare()
@@ -95,7 +95,7 @@ def test_records_that_a_repair_should_not_have_written_are_still_wrong(world: Ch
     assert compared.result.score.left == (
         Discrepancy(hop=TOPIC_HOP, verdict="duplicate", key=again.key),
         Discrepancy(hop=TOPIC_HOP, verdict="mismatched", key=other.key),
-        Discrepancy(hop=TOPIC_HOP, verdict="unexpected", key=f"{planted.name}-stranger"),
+        Discrepancy(hop=TOPIC_HOP, verdict="unexpected", key=f"{planted.name}-unknown"),
     )
     assert not compared.result.score.is_green
 
