@@ -49,9 +49,14 @@ def shop(*channels: Channel, **more: Any) -> Pipeline:
     return Pipeline(name="shop", points={}, hops=(), schedule="@daily", notify=Notify(channels=through, **more))
 
 
+def end_of(number: int) -> datetime:
+    """Return when a window ends: as many days ago as its number counts back from a hundred."""
+    return datetime(NOW.year, NOW.month, NOW.day, tzinfo=UTC) - timedelta(days=100 - number)
+
+
 def opened(journal: PgConnection, number: int, state: WindowState, **more: Any) -> Window:
-    """Write a window of a day, whose end is as many days ago as its number counts back from a hundred."""
-    end = datetime(NOW.year, NOW.month, NOW.day, tzinfo=UTC) - timedelta(days=100 - number)
+    """Write a window of a day."""
+    end = end_of(number)
     window = Window(
         pipeline=more.get("pipeline", "shop"),
         number=number,

@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -161,8 +162,7 @@ def run(instruction: Instruction) -> None:
     injector = FaultInjector(instruction)
     try:
         ClientWrapper(injector, instruction.idle_ms).install()
-        # Always, not from time to time: how long a runner stood still must not change its steps.
-        topic_tail._RENEW_SECONDS = -1.0
+        _have_time_change_no_steps()
         if instruction.patience_seconds is not None:
             replay._TIMEOUT_SECONDS = instruction.patience_seconds
         injector.report.says = _WORK[instruction.phase](CaseSettings(**instruction.settings))
@@ -173,6 +173,13 @@ def run(instruction: Instruction) -> None:
         injector.report.outcome, injector.report.says = "crash", repr(error)
     injector.write()
     os._exit(0)
+
+
+def _have_time_change_no_steps() -> None:
+    """Have the same steps however long a runner stood still, and however long what it waits for takes to come."""
+    tail: Any = topic_tail.TopicTail
+    tail._pause = lambda _: time.sleep(topic_tail._POLL_SECONDS)
+    topic_tail._RENEW_SECONDS = -1.0  # always, not from time to time
 
 
 def _say(line: str) -> None:

@@ -32,6 +32,7 @@ from tests.world.consumer import Record as ReadRecord
 from tests.world.sql import Rows as SqlRows
 
 _DEADLINE_SECONDS = 60.0
+_CARRIED_OUT_SECONDS = 5.0
 _NO_TRANSACTIONAL_ID = 105
 _OURS = "application_name = 'makewhole' and datname in (%s, %s)"
 
@@ -164,7 +165,7 @@ def read(world: CrashWorld, case: Case) -> Durable:
         return window_state.read(world, case)
     settings = case.settings
     transaction = _transaction(world, settings.identity)
-    stable, ends = world.ends(is_stable=True), world.ends()
+    held_back = _held_back(world, is_waiting=transaction != "open")
     committed = world.committed(case.starts)
     journal = _tables(world.journal_sql, _journal_tables(world), settings.pipeline)
     return Durable(
@@ -174,8 +175,8 @@ def read(world: CrashWorld, case: Case) -> Durable:
         marker=_marker(world, settings),
         has_marker_topic=settings.marker_topic in world.admin.list_topics(timeout=_DEADLINE_SECONDS).topics,
         transaction=transaction,
-        held_back=sum(ends.values()) - sum(stable.values()),
-        written=tuple(number for number, end in sorted(ends.items()) if end > case.starts[number]),
+        held_back=held_back,
+        written=tuple(number for number, end in sorted(world.ends().items()) if end > case.starts[number]),
         files=_files(Path(settings.storage)),
         lakes=read_lakes(settings) if settings.writes == Writes.DATASETS else None,
         names=[
@@ -276,6 +277,17 @@ def _transaction(world: CrashWorld, identity: str) -> str:
             return "open" if state == "Ongoing" else "idle"
         time.sleep(0.002)
     raise AssertionError(f"the transaction of {identity} does not end")
+
+
+def _held_back(world: CrashWorld, *, is_waiting: bool) -> int:
+    """Return how many records stand behind an open transaction; where none is open, once what was decided is carried
+    out."""
+    deadline = time.monotonic() + _CARRIED_OUT_SECONDS
+    while True:
+        stable, ends = sum(world.ends(is_stable=True).values()), sum(world.ends().values())
+        if stable == ends or not is_waiting or time.monotonic() > deadline:
+            return ends - stable
+        time.sleep(0.002)
 
 
 def _record(record: ReadRecord, settings: CaseSettings) -> Record:

@@ -22,11 +22,11 @@ from tests.world.noticed_shop import (
     AROUND,
     HOOK,
     MAIL,
-    NOW,
     SLACK,
     URL,
     certified,
     commit_gaps,
+    end_of,
     gaps,
     opened,
     shop,
@@ -58,9 +58,9 @@ def test_a_gap_is_sent_once_through_every_channel_with_its_command_and_interval(
     assert "next: makewhole findings shop --window 2" in page.get_content()
     (alert_path, alert), (slack_path, posted) = hook.posts
     assert (alert_path, slack_path) == ("/alerts", "/T0/B0/secret")
-    end = datetime(NOW.year, NOW.month, NOW.day, tzinfo=UTC) - timedelta(days=98)
+    end = end_of(2)
     lines = alert["text"].splitlines()
-    assert lines[0].startswith("- shop window 2 has 3 open findings, since 98 d ")
+    assert lines[0].startswith(f"- shop window 2 has 3 open findings, since {days_since_the_end()} d ")
     assert lines[0].endswith(": 3 keys missing")
     assert lines[1:] == [
         f"   from {end - timedelta(days=1):%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} UTC",
@@ -177,7 +177,11 @@ def test_what_still_waits_is_sent_again_after_the_time_of_the_file(
         notify(pipeline, AROUND)
     first, again = texts(hook)
     assert first.startswith("- shop window 2")
-    assert again.startswith("Still waits:\n- shop window 2 has 3 open findings, since 98 d")
+    assert again.startswith(f"Still waits:\n- shop window 2 has 3 open findings, since {days_since_the_end(3)} d ")
+
+
+def days_since_the_end(hours: float = 0) -> int:
+    return (datetime.now(UTC) + timedelta(hours=hours) - end_of(2)).days
 
 
 def at_hours(monkeypatch: pytest.MonkeyPatch, hours: float) -> None:

@@ -132,8 +132,11 @@ class TopicTail(ClosingContext):
                     f"{self._point.topic}: the transaction of the plan's last chunk has not ended at all partitions in "
                     f"{_OWN_END_SECONDS:.0f} s; try again"
                 )
-            self._keep_lease()
-            time.sleep(_POLL_SECONDS)
+            self._pause()
+
+    def _pause(self) -> None:
+        self._keep_lease()
+        time.sleep(_POLL_SECONDS)
 
     def erased_since(self, erased: Erased) -> ErasedSince:
         """Read on, and return the keys that a tombstone deletes: all that was known before lies before it."""
