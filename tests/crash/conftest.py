@@ -79,7 +79,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         return
     terminalreporter.section("crashes")
     terminalreporter.write_line(table(made.rows))
+    _record(config, made, is_part=_is_part(config))
+
+
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Write down what each test has done: what ends a run of hours does not take that away."""
+    made = item.config.stash.get(_ENUMERATION, None)
+    if made is not None:
+        _record(item.config, made, is_part=True)
+
+
+def _record(config: pytest.Config, made: Enumeration, *, is_part: bool) -> None:
     if made.is_recording:
-        points.record(made.section, made.kinds, is_part=_is_part(config))
+        points.record(made.section, made.kinds, is_part=is_part)
     if config.getoption("crash_results") is not None:
         report.record(config.getoption("crash_results"), made)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import cache
+from types import ModuleType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import confluent_kafka
@@ -41,6 +42,14 @@ _LASTING = re.compile(
     r"(journal|target|catalog): commit|producer: .*|admin: create.*|storage: .*|files: (mkdir|link|rename|unlink)|"
     r"store: (write|link|move|remove).*"
 )
+
+
+def load_late_modules() -> list[ModuleType]:
+    """Return the product's modules, each loaded: some are only when they are first asked for something."""
+    modules = [module for name, module in list(sys.modules.items()) if name.startswith("makewhole.")]
+    for module in modules:
+        vars(module)
+    return modules
 
 
 class Step(NamedTuple):
@@ -81,11 +90,10 @@ class ClientWrapper:
 
     def install(self) -> None:
         """Wrap the clients, in this process, for good."""
-        for name, module in list(sys.modules.items()):
-            if name.startswith("makewhole."):
-                for attribute, value in list(vars(module).items()):
-                    if isinstance(value, type) and value in _CLIENTS:
-                        setattr(module, attribute, _maker(self, value))
+        for module in load_late_modules():
+            for attribute, value in list(vars(module).items()):
+                if isinstance(value, type) and value in _CLIENTS:
+                    setattr(module, attribute, _maker(self, value))
         psycopg2.connect = self._connecting(psycopg2.connect)
         AIOKafkaConnection.connect = self._awaiting(AIOKafkaConnection.connect, lambda: "connect")
         AIOKafkaConnection.send = self._awaiting(AIOKafkaConnection.send, lambda request, *_: type(request).__name__)

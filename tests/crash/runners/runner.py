@@ -28,7 +28,7 @@ from makewhole.kafka.log.records import decode
 from makewhole.model.errors import MakewholeError
 from tests.crash.plan import scenario
 from tests.crash.plan.case_settings import CaseSettings
-from tests.crash.runners.calls import ClientWrapper, Step, may_last
+from tests.crash.runners.calls import ClientWrapper, Step, load_late_modules, may_last
 from tests.crash.windows import window_scenario
 
 _POLL_SECONDS = 1.0
@@ -114,6 +114,7 @@ def main() -> None:
     """Fork for every instruction, report every child."""
     assert pyiceberg.catalog.sql, "loaded here once, too"
     list(decode(0, []))  # what reads records is machine code, which takes a runner half a second to load
+    load_late_modules()
     gc.freeze()
     woken, wake = os.pipe()
     os.set_blocking(wake, False)

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from pyiceberg.table import TableProperties
 
-from makewhole.datasets.iceberg import commit
 from makewhole.datasets.iceberg.catalog import load_table
 from makewhole.datasets.iceberg.warehouse import WarehouseIO
+from makewhole.datasets.iceberg.write import commit
 from makewhole.model.connection import IcebergConnection
 from makewhole.model.errors import RefusedError
 from tests.world.iceberg_lake import Lake, rows_of

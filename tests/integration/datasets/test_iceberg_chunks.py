@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from makewhole.config.connections import from_environment
-from makewhole.datasets.iceberg import chunk_commit, commit
+from makewhole.datasets.iceberg.write import chunk_commit, commit
 from makewhole.datasets.nested_values import row_images
 from makewhole.kinds import tables_of
 from makewhole.model.errors import LeaseLostError, RefusedError

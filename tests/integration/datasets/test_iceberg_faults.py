@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 
 from makewhole.cli.main import app
 from makewhole.compensation.preview.dry_report import Forecast
-from makewhole.datasets.iceberg import chunk_commit, commit
 from makewhole.datasets.iceberg import outside as outside_table
 from makewhole.datasets.iceberg.files_outside import same_file
+from makewhole.datasets.iceberg.write import chunk_commit, commit
 from makewhole.model.errors import ConfigurationError, RefusedError
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext

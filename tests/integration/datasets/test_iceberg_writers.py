@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyiceberg.table import Table
 
-from makewhole.datasets.iceberg import chunk_commit, commit
+from makewhole.datasets.iceberg.write import chunk_commit, commit
 from makewhole.tables.tables import Tables
 from tests.integration.datasets.test_iceberg_chunks import POINT, TABLE, chunk_id, new_amount, new_row, tables, write
 from tests.world.iceberg_lake import Lake, in_order, rows_of

@@ -57,7 +57,8 @@ def added_by_datasets() -> list[str]:
 
 @pytest.mark.parametrize("package", added_by_datasets())
 def test_the_record_has_each_library_that_datasets_bring_with_its_licence(package: str) -> None:
-    [line] = [line for line in _RECORD.splitlines() if line.startswith("|") and re.search(rf"\b{package}\b", line)]
+    named = re.compile(rf"\|[^|]*(?<![\w-]){package}(?![\w-])")
+    [line] = [line for line in _RECORD.splitlines() if named.match(line)]
     said = metadata(package)
     [licence, *_] = [*said.get_all("License-Expression", []), *said.get_all("License", []), ""]
     licence = licence.partition("\n")[0].removesuffix(" License")

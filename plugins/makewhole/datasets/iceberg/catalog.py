@@ -22,6 +22,7 @@ from pyiceberg.table import Table
 from pyiceberg.typedef import Identifier
 from sqlalchemy.exc import SQLAlchemyError
 
+from makewhole.datasets.iceberg.sql_sessions import is_lock_in_vain, limit_transactions, patient_properties
 from makewhole.datasets.iceberg.warehouse import IO_NAME, IO_PROPERTY, with_own_classes
 from makewhole.file_stores.store import is_refusal
 from makewhole.model.connection import IcebergConnection
@@ -48,8 +49,8 @@ def open_catalog(connection: IcebergConnection) -> Catalog:
 
 @lru_cache(maxsize=_MOST_CATALOGS)
 def _catalog(process: int, name: str, properties: tuple[tuple[str, str], ...]) -> Catalog:  # noqa: ARG001 - one a process
-    catalog = load_catalog(name, **{IO_PROPERTY: IO_NAME, **dict(properties)})
-    return with_own_classes(catalog)
+    catalog = load_catalog(name, **{IO_PROPERTY: IO_NAME, **patient_properties(dict(properties))})
+    return with_own_classes(limit_transactions(catalog))
 
 
 def load_table(connection: IcebergConnection, name: str) -> Table:
@@ -144,5 +145,10 @@ def translated(what: str, file: str = "a file") -> Iterator[None]:
         if is_refusal(error):
             raise PermanentError(
                 f"{what} may not be used ({type(error).__name__}); give the user the right to"
+            ) from None
+        if is_lock_in_vain(error):
+            raise TransientError(
+                f"{what} waits in vain for another session that is in the middle of a commit to the catalogue; try "
+                "again, and if it stays so, end that session (pg_stat_activity in the catalogue's database)"
             ) from None
         raise TransientError(f"{what} does not answer as it should ({type(error).__name__})") from None

@@ -13,7 +13,7 @@ from makewhole.datasets.iceberg.outside import rows_outside
 from makewhole.datasets.iceberg.predicates import inside
 from makewhole.datasets.iceberg.reading import HeldSnapshot, IcebergReader, Snapshotted
 from makewhole.datasets.iceberg.sink_commits import sink_commit
-from makewhole.datasets.iceberg.writing import IcebergForecaster, IcebergWriter
+from makewhole.datasets.iceberg.write.writing import IcebergForecaster, IcebergWriter
 from makewhole.datasets.never_there import DatasetTables
 from makewhole.model.connection import IcebergConnection
 from makewhole.model.delivery.claims import TableClaim

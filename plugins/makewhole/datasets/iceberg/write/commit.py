@@ -5,21 +5,19 @@ own properties say. Here nothing is tried again: what is written was decided by 
 to the catalogue with the snapshot that it is made of.
 """
 
-import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import count
 from types import MappingProxyType
 
 import pyarrow as pa
 from pyiceberg.exceptions import CommitFailedException
-from pyiceberg.io.pyarrow import _dataframe_to_data_files
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table, Transaction
 from pyiceberg.table.update import AssertTableUUID
 
 from makewhole.datasets.iceberg.data_files import listed_files
 from makewhole.datasets.iceberg.warehouse import require_own_locations
+from makewhole.datasets.iceberg.write.partitions import written_files
 from makewhole.model.errors import CorruptionError
 
 
@@ -37,20 +35,13 @@ def commit(
     changed. `is_merging`: small lists of files become larger ones, where nothing is removed.
 
     Raises:
-        RefusedError: the table names a class that decides where its files stand.
+        RefusedError: the table names a class that decides where its files stand, or a row is in no partition.
         CorruptionError: the snapshot would list other files than it should; it was not committed.
         pyiceberg's own errors, of which `CommitStateUnknownException` leaves open whether it was done.
     """
     require_own_locations(table)
     transaction = Transaction(table, autocommit=False)
-    gone, write, numbers = list(removed), uuid.uuid4(), count()  # the name of a file is made of both
-    files = [
-        file
-        for rows in added
-        if len(rows)
-        for file in _dataframe_to_data_files(table.metadata, rows, table.io, write, numbers)
-    ]
-    files += adopted
+    gone, files = list(removed), [*written_files(table, added, table.name()[-1]), *adopted]
     update = transaction.update_snapshot(snapshot_properties=dict(properties))
     with update.merge_append() if is_merging else update.overwrite() as change:
         for file in files:

@@ -10,16 +10,17 @@ import pyarrow as pa
 from pyiceberg.manifest import DataFile
 
 from makewhole.datasets.chunk_rows import DatasetChunk
-from makewhole.datasets.iceberg.adoption import Orphans, find_orphans
 from makewhole.datasets.iceberg.catalog import translated
-from makewhole.datasets.iceberg.commit import commit
 from makewhole.datasets.iceberg.data_files import ListedFile
 from makewhole.datasets.iceberg.describe import arrow_schema, description_of, table_number
-from makewhole.datasets.iceberg.fates import ATTEMPT
-from makewhole.datasets.iceberg.kept import KeptTable
 from makewhole.datasets.iceberg.left_out.gone_files import reading_lists
 from makewhole.datasets.iceberg.open_table import require_columns, rows_of_keys
 from makewhole.datasets.iceberg.reading import Snapshotted
+from makewhole.datasets.iceberg.write.adoption import Orphans, find_orphans
+from makewhole.datasets.iceberg.write.commit import commit
+from makewhole.datasets.iceberg.write.fates import ATTEMPT
+from makewhole.datasets.iceberg.write.kept import KeptTable
+from makewhole.datasets.iceberg.write.partitions import require_known_partitions
 from makewhole.datasets.nested_values import rows_of_images
 from makewhole.datasets.row_keys import wanted_key
 from makewhole.model.connection import IcebergConnection
@@ -57,6 +58,7 @@ class ChunkSource:
                 f"{point.table} is a table of Iceberg's format {source.table.metadata.format_version}, in which rows "
                 "have numbers that a repair could not keep; report its gaps, and repair them by what loads it"
             )
+        require_known_partitions(source.table, source.schema, point.table)
         return cls(source=source, point=point)
 
     def rows(self, chunk: ChunkId, items: Sequence[RowItem], kept: KeptTable, attempt: str) -> DatasetChunk:

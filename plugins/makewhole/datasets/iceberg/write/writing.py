@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from makewhole.datasets.chunk_rows import DatasetChunk
-from makewhole.datasets.iceberg.chunk_commit import ChunkSource
-from makewhole.datasets.iceberg.fates import settled
-from makewhole.datasets.iceberg.kept import NAME, Intent, Keeping, KeptOfPlan, KeptTable, effect_rows
+from makewhole.datasets.iceberg.write.chunk_commit import ChunkSource
+from makewhole.datasets.iceberg.write.fates import settled
+from makewhole.datasets.iceberg.write.kept import NAME, Intent, Keeping, KeptOfPlan, KeptTable, effect_rows
 from makewhole.model.connection import IcebergConnection
 from makewhole.model.errors import CorruptionError, LeaseLostError, RefusedError, TransientError
 from makewhole.model.points import TablePoint

@@ -18,8 +18,8 @@ from pyiceberg.exceptions import NamespaceAlreadyExistsError, TableAlreadyExists
 from pyiceberg.expressions import And, BooleanExpression, EqualTo, NotEqualTo
 
 from makewhole.datasets.iceberg.catalog import NoTableError, load_table, open_catalog, translated
-from makewhole.datasets.iceberg.commit import commit
 from makewhole.datasets.iceberg.reading import Snapshotted
+from makewhole.datasets.iceberg.write.commit import commit
 from makewhole.model.connection import IcebergConnection
 from makewhole.model.refusal import Refusal
 from makewhole.tables.effects import Effect, EffectKind

@@ -12,9 +12,11 @@ import pyarrow as pa
 from pyiceberg.io.pyarrow import parquet_file_to_data_file
 from pyiceberg.manifest import DataFile
 
+from makewhole.datasets.iceberg.describe import arrow_schema
 from makewhole.datasets.iceberg.outside import found_outside
 from makewhole.datasets.iceberg.reading import Snapshotted
-from makewhole.datasets.nested_values import row_images
+from makewhole.datasets.iceberg.write.partitions import is_of_one_partition
+from makewhole.datasets.nested_values import row_images, rows_of_images
 from makewhole.model.points import TablePoint
 from makewhole.tables.rows import OutsideReason
 
@@ -32,7 +34,7 @@ class Orphans:
         left, files = Counter(added), list[DataFile]()
         for path, images in self.whole.items():
             own = Counter(images)
-            file = _data_file(source, path) if own <= left else None
+            file = _data_file(source, path, images) if own <= left else None
             if file is not None:
                 files.append(file)
                 left -= own
@@ -64,9 +66,12 @@ def find_orphans(source: Snapshotted, point: TablePoint, keys: Sequence[str]) ->
     return Orphans(images=images, whole=whole)
 
 
-def _data_file(source: Snapshotted, path: str) -> DataFile | None:
-    """Return a file as the table would list it; None: it does not fit its schema or its partitions of now."""
+def _data_file(source: Snapshotted, path: str, images: Sequence[str]) -> DataFile | None:
+    """Return a file, of the images of its rows, as the table would list it; None: it does not fit its schema or its
+    partitions of now."""
+    rows = rows_of_images(images, arrow_schema(source.schema))
     try:
-        return parquet_file_to_data_file(source.table.io, source.table.metadata, path)
+        file = parquet_file_to_data_file(source.table.io, source.table.metadata, path)
+        return file if is_of_one_partition(source.table, file, rows) else None
     except (ValueError, TypeError, KeyError, pa.ArrowException):
         return None

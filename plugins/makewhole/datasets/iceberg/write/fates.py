@@ -3,8 +3,8 @@
 from pyiceberg.table import Table
 
 from makewhole.datasets.iceberg.catalog import load_table, translated
-from makewhole.datasets.iceberg.commit import commit
-from makewhole.datasets.iceberg.kept import Intent, Keeping
+from makewhole.datasets.iceberg.write.commit import commit
+from makewhole.datasets.iceberg.write.kept import Intent, Keeping
 from makewhole.model.connection import IcebergConnection
 from makewhole.model.errors import RefusedError, TransientError
 

@@ -1,0 +1,77 @@
+"""Test catalogues in PostgreSQL beside sessions that stand still: what they hold is waited for only so long."""
+
+from dataclasses import replace
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg2
+import pytest
+from sqlalchemy.exc import DBAPIError
+
+from makewhole.config.connections import from_environment
+from makewhole.datasets.iceberg import sql_sessions
+from makewhole.datasets.iceberg.catalog import open_catalog
+from makewhole.kinds import tables_of
+from makewhole.model.connection import IcebergConnection
+from makewhole.model.errors import TransientError
+from tests.integration.datasets.test_iceberg_chunks import TABLE, chunk_id, new_row, write
+from tests.world.iceberg_lake import Lake, in_order, rows_of
+from tests.world.orders import orders
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(60)]
+
+
+@pytest.fixture
+def own(lake: Lake, journal: str, monkeypatch: pytest.MonkeyPatch) -> Lake:
+    """A lake whose catalogue is in the database of the journal."""
+    own = replace(lake, uri=urlunsplit(urlsplit(journal)._replace(scheme="postgresql+psycopg2")))
+    own.make_table(TABLE)
+    own.append(TABLE, rows_of(orders(range(3))))
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", own.described)
+    return own
+
+
+def shorten(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Have a limit be a fraction of a second."""
+    monkeypatch.setitem(sql_sessions._OF_TRANSACTIONS, name, "300ms")
+
+
+def test_a_lock_that_a_stopped_writer_holds_is_not_waited_for_for_ever(
+    own: Lake, journal: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = tables_of(from_environment("lake"))
+    write(tables, chunk_id(), new_row(0, 5))
+    shorten(monkeypatch, "lock_timeout")
+    stopped = psycopg2.connect(journal)
+    with stopped.cursor() as cursor:
+        cursor.execute("update iceberg_tables set metadata_location = metadata_location")
+    with pytest.raises(TransientError, match=r"makewhole.effects at connection lake waits in vain for another session"):
+        write(tables, chunk_id(1), new_row(1, 6))
+    stopped.close()
+
+    assert write(tables, chunk_id(1), new_row(1, 6)).actions == 1
+    assert own.rows(TABLE) == in_order(rows_of(orders([0, 1, 2, 5, 6])))
+
+
+def test_a_session_that_stands_still_in_a_transaction_is_ended(own: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    shorten(monkeypatch, "idle_in_transaction_session_timeout")
+    connection = from_environment("lake")
+    assert isinstance(connection, IcebergConnection)
+    engine = open_catalog(connection).engine  # type: ignore[attr-defined]
+    with engine.connect() as session, psycopg2.connect(own.uri.replace("+psycopg2", "")) as other:
+        session.exec_driver_sql("select * from iceberg_tables for update")
+        with other.cursor() as cursor:
+            cursor.execute("select * from iceberg_tables for update")
+        with pytest.raises(DBAPIError, match=r"idle-in-transaction|closed the connection"):
+            session.exec_driver_sql("select 1")
+
+
+def test_connections_have_the_limits_of_all_others_unless_their_address_has_its_own() -> None:
+    properties = {"uri": "postgresql+psycopg2://anna:a%40b@db/lake?connect_timeout=3", "type": "sql"}
+
+    assert sql_sessions.patient_properties(properties) == {
+        "uri": "postgresql+psycopg2://anna:a%40b@db/lake?connect_timeout=3&keepalives_count=6&keepalives_idle=60"
+        "&keepalives_interval=10",
+        "type": "sql",
+    }
+    for elsewhere in ({"uri": "sqlite:////tmp/catalog.db"}, {"uri": "https://catalog", "type": "rest"}, {}):
+        assert sql_sessions.patient_properties(elsewhere) == elsewhere
