@@ -1,5 +1,6 @@
-"""Test catalogues in PostgreSQL beside sessions that stand still: what they hold is waited for only so long."""
+"""Test catalogues beside sessions that stand still, and servers that say nothing: they are waited for only so long."""
 
+import socket
 from dataclasses import replace
 from urllib.parse import urlsplit, urlunsplit
 
@@ -8,7 +9,7 @@ import pytest
 from sqlalchemy.exc import DBAPIError
 
 from makewhole.config.connections import from_environment
-from makewhole.datasets.iceberg import sql_sessions
+from makewhole.datasets.iceberg import rest_sessions, sql_sessions
 from makewhole.datasets.iceberg.catalog import open_catalog
 from makewhole.kinds import tables_of
 from makewhole.model.connection import IcebergConnection
@@ -75,3 +76,14 @@ def test_connections_have_the_limits_of_all_others_unless_their_address_has_its_
     }
     for elsewhere in ({"uri": "sqlite:////tmp/catalog.db"}, {"uri": "https://catalog", "type": "rest"}, {}):
         assert sql_sessions.patient_properties(elsewhere) == elsewhere
+
+
+def test_a_rest_catalogue_that_takes_a_connection_and_says_nothing_is_asked_again_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rest_sessions, "_ANSWER_SECONDS", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        properties = {"type": "rest", "uri": f"http://127.0.0.1:{silent.getsockname()[1]}"}
+        connection = IcebergConnection(id="lake", catalog="default", properties=properties)
+        with pytest.raises(TransientError, match=r"connection lake does not answer as it should \(ReadTimeout\)"):
+            open_catalog(connection)

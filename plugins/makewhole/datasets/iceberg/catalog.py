@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 
 import pyarrow as pa
-from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import (
     AuthorizationExpiredError,
     CommitFailedException,
@@ -22,6 +22,7 @@ from pyiceberg.table import Table
 from pyiceberg.typedef import Identifier
 from sqlalchemy.exc import SQLAlchemyError
 
+from makewhole.datasets.iceberg.rest_sessions import load_patient_catalog
 from makewhole.datasets.iceberg.sql_sessions import is_lock_in_vain, limit_transactions, patient_properties
 from makewhole.datasets.iceberg.warehouse import IO_NAME, IO_PROPERTY, with_own_classes
 from makewhole.file_stores.store import is_refusal
@@ -49,7 +50,7 @@ def open_catalog(connection: IcebergConnection) -> Catalog:
 
 @lru_cache(maxsize=_MOST_CATALOGS)
 def _catalog(process: int, name: str, properties: tuple[tuple[str, str], ...]) -> Catalog:  # noqa: ARG001 - one a process
-    catalog = load_catalog(name, **{IO_PROPERTY: IO_NAME, **patient_properties(dict(properties))})
+    catalog = load_patient_catalog(name, {IO_PROPERTY: IO_NAME, **patient_properties(dict(properties))})
     return with_own_classes(limit_transactions(catalog))
 
 
