@@ -189,7 +189,11 @@ def _hdfs_system(
 ) -> "HdfsFileSystem":
     with installed_for(f"HDFS at {parts.hostname}"):
         from hdfs_native.fsspec import HdfsFileSystem
-    return (kind or HdfsFileSystem)(parts.hostname, parts.port, skip_instance_cache=True, **properties)
+
+        from makewhole.limited_hdfs import limited
+    system = (kind or HdfsFileSystem)(parts.hostname, parts.port, skip_instance_cache=True, **properties)
+    system.client = limited(system.client)
+    return system
 
 
 def _private_hdfs(parts: SplitResult) -> "type[HdfsFileSystem]":
@@ -225,7 +229,9 @@ def hdfs_client(connection: HdfsConnection) -> "HdfsClient":
     """Return a client of HDFS."""
     with installed_for(f"connection {connection.id} to HDFS"):
         from hdfs_native import Client as HdfsClient
-    return HdfsClient(connection.url, _HDFS_PROPERTIES | dict(connection.properties))
+
+        from makewhole.limited_hdfs import limited
+    return limited(HdfsClient(connection.url, _HDFS_PROPERTIES | dict(connection.properties)))
 
 
 def s3_client(connection: ObjectStoreConnection) -> fs.S3FileSystem:
