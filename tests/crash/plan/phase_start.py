@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tests.crash.plan import lakes, produced
 from tests.crash.plan.case_settings import MADE, CaseSettings, Writes
+from tests.crash.plan.kept_stages import at_stage
 from tests.crash.plan.scenario import (
     BEFORE,
     DONE,
@@ -47,8 +48,23 @@ def _at_start(world: CrashWorld, phase: str) -> Case:
     if phase in window_scenario.PHASES:
         world.proxy.forget()
         return Case(phase=phase, settings=world.settings_at(phase), starts={})
-    settings = replace(world.next_settings(), writes=WRITES.get(phase, Writes.TOPIC_AND_TABLE))
     world.proxy.forget()
+    writes = WRITES.get(phase, Writes.TOPIC_AND_TABLE)
+    if writes == Writes.DATASETS:
+        settings = at_stage(world, phase, lambda: _reached(world, phase, writes))
+    else:
+        settings = _reached(world, phase, writes)
+    case = Case(phase=phase, settings=settings, starts=world.ends())
+    if phase == "marker lost":
+        _lose_marker(world, case)
+    if phase == "supersede":
+        world.start(case, phase="compensate", name=_COMMITTED, how="kill", through=NO_LEASE).wait("ended")
+        open_revision(world, case)
+    return case
+
+
+def _reached(world: CrashWorld, phase: str, writes: Writes) -> CaseSettings:
+    settings = replace(world.next_settings(), writes=writes)
     _reset(world, settings)
     if phase not in FROZEN:
         settings = _with_plan(world, settings)
@@ -60,13 +76,7 @@ def _at_start(world: CrashWorld, phase: str) -> Case:
         do_compensate(settings)
     if phase in UNDONE:
         settings = _with_undo(world, settings)
-    case = Case(phase=phase, settings=settings, starts=world.ends())
-    if phase == "marker lost":
-        _lose_marker(world, case)
-    if phase == "supersede":
-        world.start(case, phase="compensate", name=_COMMITTED, how="kill", through=NO_LEASE).wait("ended")
-        open_revision(world, case)
-    return case
+    return settings
 
 
 def open_revision(world: CrashWorld, case: Case) -> None:

@@ -71,6 +71,7 @@ class CrashWorld:
             lake=str(folder / "lake"),
             pipeline="",
         )
+        self.kept_stages: dict[str, Any] = {}
         self.through_kafkas_proxy = {"bootstrap": proxied_bootstrap}
         self._stages = stages
         self._numbers = itertools.count()

@@ -167,7 +167,7 @@ def read(world: CrashWorld, case: Case) -> Durable:
     transaction = _transaction(world, settings.identity)
     held_back = _held_back(world, is_waiting=transaction != "open")
     committed = world.committed(case.starts)
-    journal = _tables(world.journal_sql, _journal_tables(world), settings.pipeline)
+    journal = _tables(world.journal_sql, conditions_of_journal(world), settings.pipeline)
     return Durable(
         journal={**journal, "replayed_position": _positions(journal["replayed_position"], committed)},
         target=_tables(world.sql, _target_tables(world), settings.pipeline),
@@ -208,7 +208,7 @@ def _positions(noted: Rows, committed: Iterable[ReadRecord]) -> Rows:
     ]
 
 
-def _journal_tables(world: CrashWorld) -> dict[str, str]:
+def conditions_of_journal(world: CrashWorld) -> dict[str, str]:
     """Return every table of the journal that can hold something of a pipeline, with the condition that finds it."""
     rows = world.journal_sql(
         "select table_name, array_agg(column_name::text) from information_schema.columns "
