@@ -68,6 +68,16 @@ class HdfsStore:
     def replace(self, path: str, content: bytes) -> None:
         self._write(path, content, lambda hidden: self.client.rename(hidden, self._full(path), overwrite=True))
 
+    def move(self, path: str, to: str, *, is_new: bool) -> bool:
+        target = self._full(to)
+        with answering(self.root):
+            self.client.mkdirs(target.rpartition("/")[0] or "/", 0o755, True)
+            try:
+                self.client.rename(self._full(path), target, overwrite=not is_new)
+            except (FileExistsError, FileNotFoundError):
+                return False
+            return True
+
     def remove(self, path: str) -> None:
         with answering(self.root), suppress(FileNotFoundError):
             self.client.delete(self._full(path))

@@ -65,6 +65,21 @@ class LocalStore:
             hidden.replace(self._full(path))
             _sync(hidden.parent)
 
+    def move(self, path: str, to: str, *, is_new: bool) -> bool:
+        source, target = self._full(path), self._full(to)
+        with answering(self.root):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                if is_new:
+                    os.link(source, target)
+                    source.unlink(missing_ok=True)
+                else:
+                    source.replace(target)
+            except (FileExistsError, FileNotFoundError):
+                return False
+            _sync(target.parent)
+            return True
+
     def remove(self, path: str) -> None:
         with answering(self.root):
             self._full(path).unlink(missing_ok=True)

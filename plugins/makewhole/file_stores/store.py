@@ -111,6 +111,16 @@ class FileStore(Protocol):
         """Write a file under a name, whatever is there: a reader sees all of the old one, or all of the new one."""
         ...
 
+    def move(self, path: str, to: str, *, is_new: bool) -> bool:
+        """Give a file the name `to`, as a whole; return whether it was. False: it is not there any more, or, where the
+        name is to be new, that is taken. One file is moved once, whoever tries again, and however late; on a system
+        without exclusive names it may be written again by whoever had begun to.
+
+        Raises:
+            TransientError: the system does not answer; the file has its old name, or its new one.
+        """
+        ...
+
     def remove(self, path: str) -> None:
         """Remove a file; one that is not there stays so."""
         ...

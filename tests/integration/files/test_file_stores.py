@@ -52,6 +52,33 @@ def test_a_name_that_is_taken_is_left_as_it_is_and_can_be_replaced(store: FileSt
         store.open("a").read()
 
 
+@EVERY
+def test_a_file_is_moved_once_onto_a_new_name_or_over_one(store: FileStore) -> None:
+    store.replace("kept/a", b"one")
+    store.replace("kept/b", b"two")
+    store.replace("dt=1/old", b"old")
+    assert not store.move("kept/a", "dt=1/old", is_new=True)
+    assert store.move("kept/a", "dt=2/new", is_new=True)
+    assert store.move("kept/b", "dt=1/old", is_new=False)
+    files = [("dt=1/old", b"two"), ("dt=2/new", b"one")]
+    assert [(file.path, _read(store, file.path)) for file in store.list()] == files
+    store.replace("dt=1/old", b"newer")
+    store.remove("dt=2/new")
+    assert not store.move("kept/b", "dt=1/old", is_new=False)
+    assert not store.move("kept/a", "dt=2/new", is_new=True)
+    assert [(file.path, _read(store, file.path)) for file in store.list()] == [("dt=1/old", b"newer")]
+
+
+@pytest.mark.parametrize("place", ["folder", "hdfs"], indirect=True)
+@pytest.mark.parametrize("is_new", [True, False])
+def test_of_many_that_move_one_file_one_succeeds(store: FileStore, is_new: bool) -> None:
+    store.replace("staged", b"one")
+    with ThreadPoolExecutor(_WRITERS) as pool:
+        done = list(pool.map(lambda _: store.move("staged", "a", is_new=is_new), range(_WRITERS)))
+    assert done.count(True) == 1
+    assert [(file.path, _read(store, file.path)) for file in store.list()] == [("a", b"one")]
+
+
 @pytest.mark.parametrize("place", ["folder", "hdfs"], indirect=True)
 def test_of_many_that_publish_one_name_one_succeeds_and_its_content_is_there(store: FileStore) -> None:
     contents = [f"{number}".encode() * 1000 for number in range(_WRITERS)]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from errno import ENOENT
 
 import pyarrow as pa
 
@@ -173,34 +174,46 @@ def _carry_out(kept: PlanFolder, chunk: ChunkId, decision: DecidedChunk) -> Rece
     """
     kept.require_lease(chunk.lease_epoch)
     mark = f"{kept.plan} {kept.target} {decision.chunk}"
-    undone = [step.path for step in decision.steps if not _put(kept.store, step, mark)]
+    try:
+        undone = [step.path for step in decision.steps if not _put(kept.store, step, mark)]
+    except FileNotFoundError as error:
+        kept.require_lease(chunk.lease_epoch)
+        raise TransientError(f"{error.filename or 'a file'} of {kept.store.root} went while it was written") from error
     for back in decision.back:
         kept.put_back(back)
     return kept.give_receipt(decision, undone, OTHERS_WROTE)
 
 
 def _put(store: FileStore, step: FileStep, mark: str) -> bool:
-    """Put a file into the dataset; return whether it is there. False: what is there is not what the chunk saw."""
+    """Put a file into the dataset; return whether it is there. False: what is there is not what the chunk saw. A staged
+    file is moved, and so is put there once: a runner that stood still before it finds it gone, and whatever came to
+    its place since stays.
+
+    Raises:
+        FileNotFoundError: another runner has put it there, and it is not there any more.
+    """
     now = store.find(step.path)
     if step.staged is None:
         if now == step.before:
             store.remove(step.path)
         return now is None or now == step.before
-    with store.open(step.staged) as file:
-        content = file.read()
-    if now is not None and _is_own(store, step.path, content, mark):
+    if now is not None and _is_own(store, step.path, step.staged, mark):
         return True
     if now != step.before:
         return False
-    if step.before is None:
-        return store.publish(step.path, content) or _is_own(store, step.path, content, mark)
-    store.replace(step.path, content)
-    return True
+    if store.move(step.staged, step.path, is_new=step.before is None):
+        return True
+    is_there = store.find(step.path) is not None and _is_own(store, step.path, step.staged, mark)
+    if not is_there and store.find(step.staged) is None:
+        raise FileNotFoundError(ENOENT, "moved by another runner", step.staged)
+    return is_there
 
 
-def _is_own(store: FileStore, path: str, content: bytes, mark: str) -> bool:
-    """Return whether what lies at a path is what the chunk puts there."""
+def _is_own(store: FileStore, path: str, staged: str, mark: str) -> bool:
+    """Return whether what lies at a path is what the chunk puts there, or has put there and staged no longer."""
     if not is_commit(path):
         return is_marked(store, path, mark)
-    with store.open(path) as file:
-        return file.read() == content
+    if store.find(staged) is None:
+        return True
+    with store.open(path) as file, store.open(staged) as own:
+        return file.read() == own.read()
