@@ -64,11 +64,13 @@ class ChainWriter:
         )
         return self._append(window.pipeline, blank)
 
-    def revoke(self, window: Window, state: WindowState, reason: str) -> list[ChainEntry]:
-        """Append a revocation of each standing certificate of a window; `window` is the revision that is the cause."""
+    def revoke(self, window: Window, state: WindowState, reason: str, *, also_later: bool = False) -> list[ChainEntry]:
+        """Append a revocation of each standing certificate of a window; `window` is the revision that is the cause. It
+        refutes its own and those of older revisions; later ones, which looked after it, only with `also_later`."""
         return [
             self._append(window.pipeline, _revocation(window, certificate, state, reason))
             for certificate in certificates.standing(self.journal, window.pipeline, window.number)
+            if also_later or certificate.revision <= window.revision
         ]
 
     def publish(self, entries: Sequence[ChainEntry]) -> None:

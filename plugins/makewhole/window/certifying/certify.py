@@ -61,27 +61,22 @@ def certify_window(
 ) -> ClosedWindow:
     """Decide the state of a revision from what the steps committed, and issue the certificate when it is certified.
 
-    A revision that ends with gaps revokes the certificates that older revisions of the window have. It commits, and
-    then writes the anchors of the new entries. Called again, it returns the certificate that was issued, or the state
-    that an undo has given the window since, with anchors that were left out.
+    A revision that ends with gaps revokes its own certificate and those that older revisions of the window have. It
+    commits, and then writes the anchors of the new entries. Called again, it returns the certificate that was issued
+    while that stands and nothing that was judged since refutes it, or the state that an undo has given the window
+    since, with anchors that were left out.
 
     Raises:
         CorruptionError: the chain in the journal is not the one beside the files.
     """
     chain = ChainWriter(journal=journal, storage=storage, key=key)
     chain.begin(pipeline.name)
+    state, reason = decide(journal, pipeline, window)
     given = certificates.of_revision(journal, window)
     if given is not None:
-        now = windows.load(journal, window.pipeline, window.number, window.revision)
-        is_certified = now.state is WindowState.CERTIFIED
-        return ClosedWindow(
-            state=now.state,
-            reason=now.reason,
-            certificate=given if is_certified else None,
-            handed_over=handed_over_keys(journal, window),
-            older_open=windows.older_open(journal, window.pipeline, window.number),
-        )
-    state, reason = decide(journal, pipeline, window)
+        closed = _closed_before(journal, window, given)
+        if closed.certificate is None or state is not WindowState.GAPS:
+            return closed
     certificate = chain.certify(pipeline, window) if state is WindowState.CERTIFIED else None
     revoked = chain.revoke(window, state, reason or "") if state is WindowState.GAPS else []
     windows.close(journal, window, state, reason)
@@ -96,6 +91,32 @@ def certify_window(
     journal.commit()
     chain.publish([*([certificate] if certificate else []), *revoked])
     return closed
+
+
+def _closed_before(journal: PgConnection, window: Window, given: ChainEntry) -> ClosedWindow:
+    """Return how a revision stands that has a certificate: with it, or without it where it was revoked since."""
+    now = windows.load(journal, window.pipeline, window.number, window.revision)
+    state, reason = now.state, now.reason
+    by = certificates.revoked_by(journal, window.pipeline, given.ordinal)
+    if state is WindowState.CERTIFIED and by is not None:
+        state, reason = WindowState.NOT_KNOWN, _revocation_reason(journal, given, by)
+    return ClosedWindow(
+        state=state,
+        reason=reason,
+        certificate=given if state is WindowState.CERTIFIED else None,
+        handed_over=handed_over_keys(journal, window),
+        older_open=windows.older_open(journal, window.pipeline, window.number),
+    )
+
+
+def _revocation_reason(journal: PgConnection, given: ChainEntry, by: int) -> str:
+    revocation = certificates.entry(journal, given.body["pipeline"], by)
+    because = {} if revocation is None else revocation.body.get("because", {})
+    why = f": revision {because['revision']} ended later, {because['state']} ({because['reason']})" if because else ""
+    return (
+        f"certificate {given.ordinal} of this revision was revoked by entry {by} of the chain{why}. The newest "
+        "revision of the window says what is true"
+    )
 
 
 def certify_again(
@@ -131,7 +152,7 @@ def certify_again(
     content = certified_content(journal, window) if is_certified and not is_older else None
     certificate = None if content is None else _standing_with(journal, window, content)
     stays = certificate is not None or (is_certified and is_older)
-    revoked = [] if stays else chain.revoke(window, state, reason or because)
+    revoked = [] if stays else chain.revoke(window, state, reason or because, also_later=is_older)
     issued = [chain.certify(pipeline, window)] if is_certified and not stays else []
     is_later_open = is_older and not is_certified and newest.state is WindowState.CERTIFIED
     for revision in (window, newest) if is_later_open else (window,):
