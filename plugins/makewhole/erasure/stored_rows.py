@@ -47,15 +47,26 @@ def rows_of_key(storage: Storage, files: Iterator[StoredFile], key: ErasedKey) -
         where = _is_of_key(columns, key, high, low)
         if where is None:
             continue
-        wanted = [name for name in (*HASH, "key_hash", *_TEXTS, "partition", "offset") if name in columns]
+        placed = "business_key" in columns and "place" in columns
+        names = (*HASH, "key_hash", *_TEXTS, "partition", "offset", *(["place"] if placed else []))
+        wanted = [name for name in names if name in columns]
         rows, offsets = 0, set[tuple[int, int]]()
         for part in storage.parquet_batches([file.path], wanted, 1 << 16):
             own = part.filter(where)
             rows += len(own)
             if {"partition", "offset"} <= set(wanted):
                 offsets.update(own.select("partition", "offset").rows())
+            elif placed:
+                offsets.update(_positions(own["place"]))
         if rows:
             yield RowsOfKey(path=file.path, rows=rows, offsets=frozenset(offsets))
+
+
+def _positions(places: pl.Series) -> list[tuple[int, int]]:
+    """Return the positions of records that could not be read and are known to be of the key; a row of a table has
+    none."""
+    parts = places.str.extract_groups(r"^([0-9]+):([0-9]+)$").struct.unnest().drop_nulls()
+    return parts.cast(pl.Int64).rows()
 
 
 def _is_of_key(columns: dict[str, bool], key: ErasedKey, high: int, low: int) -> pl.Expr | None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from makewhole.compute.decode.record_values import ValueShape, decode_values
+from makewhole.compute.decode.shapes.repeated_elements import is_below_another
 from makewhole.compute.row_filter import filter_terms
 from makewhole.kafka.partitioner import KnownKeys
 from makewhole.kinds import OpenTables, tables_of
@@ -26,8 +27,7 @@ from makewhole.model.points import COORDINATES, TablePoint, TopicPoint, can_look
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.tables.reading import OpenTable
 from makewhole.tables.rows import LedgerReading
-from makewhole.window.context import key_shape, table_shape
-from makewhole.window.formats import elements_of
+from makewhole.window.context import key_shape, table_shape, value_shape
 
 _HEADER: dict[str, pa.DataType] = {"key": pa.string(), "value": pa.binary()}
 _COORDINATES = tuple(dict.fromkeys(COORDINATES.values()))
@@ -40,6 +40,7 @@ _RECORD = pa.schema(
 Position = tuple[int, int]
 """(partition, offset)."""
 _NOWHERE = (-1, -1)
+_ROW = "_row"
 _RECORDS_TOGETHER = 5_000
 _MOST_BYTES = 64 * 2**20  # of records in memory; one column of a batch holds less than 2 GiB
 
@@ -193,7 +194,7 @@ class Sources:
         record, own_key = self._loaded.find(name, *(position or _NOWHERE)) or (None, None)
         point = self.pipeline.topic(name)
         if record is not None and point.explode is not None:
-            return _element_of(point, record, key)
+            return _element_of(record, key, value_shape(self.pipeline, point))
         return record if own_key == key else None
 
     def table(self, name: str) -> OpenTable:
@@ -277,15 +278,20 @@ def business_keys(point: TopicPoint, records: Sequence[SourceRecord]) -> list[st
     return keys
 
 
-def _element_of(point: TopicPoint, record: SourceRecord, key: str) -> SourceRecord | None:
-    """Return the element of a record that has a business key, as a record of its own; None: none has it, or several
-    that differ."""
-    elements = elements_of(point)
-    assert elements is not None, point.name
+def _element_of(record: SourceRecord, key: str, shape: ValueShape) -> SourceRecord | None:
+    """Return the element of a record that has a business key, as a record of its own: of versions the highest. None:
+    none has it, or several that differ."""
+    assert shape.elements is not None
     headers = [{"key": name, "value": value} for name, value in record.headers]
-    parts = [replace(record, value=value) for value in elements.values_of(record.value, headers)]
-    keys = business_keys(point, parts) if parts else []
-    found = {part.value: part for part, own in zip(parts, keys, strict=True) if own == key}
+    parts = [replace(record, value=value) for value in shape.elements.values_of(record.value, headers)]
+    if not parts:
+        return None
+    own = decode_values(_batch(parts), shape).with_row_index(_ROW).filter(pl.col("key") == key)
+    if shape.elements.takes_latest:
+        position = {"partition": record.partition, "offset": record.offset}
+        own = own.with_columns(pl.lit(value).alias(name) for name, value in position.items())
+        own = own.filter(~is_below_another())
+    found = {parts[row].value: parts[row] for row in own[_ROW]}
     return next(iter(found.values())) if len(found) == 1 else None
 
 

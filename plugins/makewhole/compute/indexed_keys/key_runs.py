@@ -32,7 +32,7 @@ def build_key_run(copies: pl.DataFrame, *, has_versions: bool) -> pl.DataFrame:
     wide = wide.with_columns(_filters(wide))
     wide = _with_unnumbered(_with_ends(wide)) if has_versions else wide.with_columns(_NOT_FIRST)
     run = (
-        wide.sort(*HASH, _CANNOT_BE_FIRST, "is_replay", "partition", "offset")
+        wide.sort(*HASH, _CANNOT_BE_FIRST, "is_replay", "partition", "offset", maintain_order=True)
         .unique(subset=_ROW, keep="first", maintain_order=True)
         .with_columns((pl.int_range(pl.len()).over(HASH) > 0).alias(_IS_EXTRA))
         .select(*_FIRST, _IS_EXTRA, _FILTERS)

@@ -97,7 +97,8 @@ def _source_copies(bucket: BucketInput) -> pl.DataFrame:
     """Return the committed copies that pass the hop's filter, and the keys that were handed over by name."""
     copies = committed_copies(bucket.source.filter(~pl.col("excluded_by").list.contains(bucket.hop)))
     handed = bucket.handed_over.join(copies.select(HASH), on=HASH, how="anti")
-    rows = _kernel_columns(copies).unique(subset=[*HASH, "place"], keep="first", maintain_order=True)
+    # Elements of one record are at one place, and may contradict each other.
+    rows = _kernel_columns(copies).unique(subset=[*HASH, "place", "row_hash"], keep="first", maintain_order=True)
     return pl.concat([rows, handed], how="diagonal_relaxed")
 
 
@@ -127,7 +128,7 @@ def committed_copies(copies: pl.DataFrame) -> pl.DataFrame:
 def mark_replays(copies: pl.DataFrame, replays: pl.DataFrame) -> pl.DataFrame:
     """Add `is_replay` and `is_produced`: this copy stands where the plan that its lineage header names wrote this key,
     in the place of another copy or as the key's own."""
-    in_order = copies.sort("partition", "offset")
+    in_order = copies.sort("partition", "offset", maintain_order=True)  # elements of one record keep their order
     if replays.is_empty():
         return in_order.with_columns(pl.lit(False).alias("is_replay"), pl.lit(False).alias("is_produced"))
     place = ["replay_plan", *HASH, "partition", "offset"]
@@ -140,7 +141,7 @@ def mark_replays(copies: pl.DataFrame, replays: pl.DataFrame) -> pl.DataFrame:
 def _kernel_columns(frame: pl.DataFrame, *extra: str) -> pl.DataFrame:
     """Select the kernel's columns of each copy, in the order of the log, or of the places of a table."""
     order = ("partition", "offset") if "offset" in frame.columns else ("place",)
-    return frame.sort(order).select("key", *HASH, "row_hash", "time", "place", *extra)
+    return frame.sort(order, maintain_order=True).select("key", *HASH, "row_hash", "time", "place", *extra)
 
 
 def _aggregated(copies: pl.DataFrame, side: str) -> pl.DataFrame:
@@ -159,7 +160,11 @@ def _aggregated(copies: pl.DataFrame, side: str) -> pl.DataFrame:
             pl.col("is_replay").sum().alias("target_replays"),
         ]
     else:
-        aggregates.append(pl.len().cast(pl.Int64).alias("source_copies"))
+        of_first = pl.col("row_hash").filter(pl.col("place") == pl.col("place").first())
+        aggregates += [
+            pl.len().cast(pl.Int64).alias("source_copies"),
+            (of_first.drop_nulls().n_unique() > 1).alias("source_is_split"),
+        ]
     return copies.sort(HASH, maintain_order=True).group_by(HASH, maintain_order=True).agg(aggregates)
 
 
@@ -236,18 +241,20 @@ def _values_known() -> list[pl.Expr]:
 
 def _verdict(*, is_table: bool, has_gone: bool) -> pl.Expr:
     """Return the verdict. What a log says first of an event counts where it is repeated; rows of a table (`is_table`)
-    have no order that says which of them is right. They are reported in the window that they lie in: to another one
-    a repeat is a duplicate."""
+    have no order that says which of them is right, nor have elements of its first record (`source_is_split`). They are
+    reported in the window that they lie in: to another one a repeat is a duplicate."""
     known = pl.col("in_source") | (pl.col("source_elsewhere_copies") > 0)
     source, target = pl.col("source_values"), pl.col("target_values")
     contradicts = source.list.len() > 1
     repeated = pl.col("target_copies") > 1
     absent = pl.col("target_copies") == 0
     agreeing = _agreeing()
+    has_before = pl.col("source_elsewhere_earlier").list.len().fill_null(0) > 0
+    has_no_first = pl.lit(is_table) | (pl.col("source_is_split").fill_null(False) & ~has_before)
     return (
         pl.when(~known)
         .then(pl.lit(Verdict.UNEXPECTED.value))
-        .when(repeated & ~(contradicts & pl.col("in_source") & pl.lit(is_table)))
+        .when(repeated & ~(contradicts & pl.col("in_source") & has_no_first))
         .then(pl.lit(Verdict.DUPLICATE.value))
         .when(~pl.col("in_source") & pl.lit(has_gone))
         .then(pl.lit(Verdict.UNDECIDABLE.value))

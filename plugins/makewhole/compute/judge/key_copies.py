@@ -20,7 +20,7 @@ class KeyCopies:
     def __init__(self, wanted: pl.DataFrame, frame: pl.DataFrame, *, is_ordered: bool = False) -> None:
         order = ("partition", "offset") if "offset" in frame.columns else ("place",)
         copies = frame.join(wanted.select(HASH), on=HASH, how="semi", maintain_order="left")
-        copies = copies if is_ordered else copies.sort(order)
+        copies = copies if is_ordered else copies.sort(order, maintain_order=True)
         many = copies.group_by(HASH).len().filter(pl.col("len") > _MOST_HELD).select(HASH)
         self._found: dict[tuple[int, int], Sequence[CopyFields]] = {
             (high, low): ManyRows(copies.filter((pl.col("key_hi") == high) & (pl.col("key_lo") == low)))

@@ -70,7 +70,7 @@ def _groups(copies: pl.DataFrame, order: Order) -> pl.DataFrame:
     """Return the groups of records that are one state of a key each, with the number of their records."""
     own = committed_copies(copies).filter(~pl.col("is_replay") & ~pl.col("is_produced"))
     in_partition = [*HASH, "partition"]
-    own = own.sort("partition", "offset").with_columns(
+    own = own.sort("partition", "offset", maintain_order=True).with_columns(
         pl.col("is_tombstone").cast(pl.Int64).cum_sum().over(in_partition).alias(_LIFE)
     )
     state: pl.Expr = pl.lit(None, dtype=KEYS["version"])

@@ -236,6 +236,28 @@ def test_a_source_that_has_a_key_with_different_values_is_a_conflict_whatever_th
     assert verdicts(bucket(rows, [one("b", 1)], source_is_topic=source_is_topic)) == {"a": "missing", "b": "matched"}
 
 
+def test_elements_of_one_record_contradict_each_other_as_records_do() -> None:
+    """A record that has a key twice has it once where both agree; rows that are read twice are one."""
+    rows = [one("a", 0), one("a", 0, NEW), one("b", 0), one("b", 0)]
+    for held in (OLD, NEW, NEWER):
+        known = bucket(rows, [one("a", 0, held), one("b", 1)])
+        assert verdicts(known) == {"a": "conflict", "b": "matched"}
+        assert hints(known) == {"a": "source_contradicts_itself", "b": None}
+    assert judge(bucket(rows, [])).sort("key")["source_copies"].to_list() == [2, 1]
+
+
+def test_several_rows_of_elements_that_contradict_each_other_are_a_conflict() -> None:
+    """Nothing says which of them is right, unless the log had the key before."""
+    elements, held = [one("a", 1), one("a", 1, NEW)], [one("a", 0), one("a", 1, NEW)]
+    assert verdicts(bucket(elements, held)) == {"a": "conflict"}
+    assert verdicts(bucket([*elements, one("a", 2)], held)) == {"a": "conflict"}
+    assert verdicts(bucket([one("a", 0), *elements], held)) == {"a": "duplicate"}
+    before = {"key": "a", "place": "0:7", "is_replay": False, "row_hash": OLD, "is_later": False}
+    assert verdicts(bucket(elements, held, source_elsewhere=[before])) == {"a": "duplicate"}
+    assert verdicts(bucket(elements, held, source_elsewhere=[{**before, "is_later": True}])) == {"a": "conflict"}
+    assert verdicts(bucket([one("a", 1), one("a", 1)], held)) == {"a": "duplicate"}
+
+
 def test_a_source_that_had_the_key_before_with_another_value_contradicts_itself() -> None:
     """One that has it later is judged in the later window."""
     before = {"key": "a", "place": "0:7", "is_replay": False, "row_hash": OLD, "is_later": False}

@@ -28,7 +28,7 @@ def one_of_each(copies: pl.DataFrame) -> OneOfEach:
     if not is_repeated.any():
         return OneOfEach(copies, copies.clear())
     numbered = copies.with_row_index(_ROW)
-    newest = numbered.filter(is_repeated).filter(~_is_below_another())
+    newest = numbered.filter(is_repeated).filter(~is_below_another())
     compared = [name for name in copies.columns if name.startswith("c:")]
     filters = pl.col("excluded_by").list.sort().list.join(",").alias("excluded_by")
     said = newest.with_columns(filters).with_columns(pl.struct("version", "excluded_by", *compared).alias("said"))
@@ -38,7 +38,7 @@ def one_of_each(copies: pl.DataFrame) -> OneOfEach:
     return OneOfEach(kept.drop(_ROW), newest.filter(first & differs).drop(_ROW))
 
 
-def _is_below_another() -> pl.Expr:
+def is_below_another() -> pl.Expr:
     """Return whether an element has a lower version than another one of its key and record. What is no version, and
     numbers beside moments, are in no order."""
     has_order = (~is_unreadable() & (is_moment().min() == is_moment().max())).all().over(_RECORD)
