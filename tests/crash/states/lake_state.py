@@ -159,11 +159,15 @@ class _Files:
         return {"plan": path.split("/")[1].rpartition(".")[0], **kept}
 
     def _latest_decisions(self) -> dict[tuple[str, int], dict[str, Any]]:
-        """Return of each chunk the last decision: the one that is carried out."""
-        found = {}
+        """Return of each chunk the last decision: the one that is carried out. Those that are void are none."""
+        found, receipts = {}, {(one["plan"], one["chunk"]) for one in self.receipts}
+        clean: dict[str, int] = {}
+        for path in sorted(self._named("clean.")):
+            clean[path.split("/")[1].rpartition(".")[0]] = int(path.rpartition(".")[2])
         for path in sorted(self._named("chunk.")):
-            decision = self._json(path)
-            found[path.split("/")[1].rpartition(".")[0], decision["chunk"]] = decision
+            decision, plan = self._json(path), path.split("/")[1].rpartition(".")[0]
+            if (plan, decision["chunk"]) in receipts or decision["lease_epoch"] >= clean.get(plan, 0):
+                found[plan, decision["chunk"]] = decision
         return found
 
     def _rest(self) -> Iterator[str]:

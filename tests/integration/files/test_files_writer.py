@@ -22,7 +22,7 @@ from tests.world.files_lake import FilesPlace, row_of, rows_of
 
 pytestmark = pytest.mark.integration
 
-_WRITING = ("publish", "replace", "remove")
+_WRITING = ("publish", "replace", "move", "remove")
 _PLAN = "shop-1-0123456789ab"
 
 
@@ -41,11 +41,11 @@ def killed(at: int, *, is_done: bool) -> Iterator[list[str]]:
 
 
 def _killing(call: Any, calls: list[str], at: int, *, is_done: bool) -> Any:
-    def do(self: LocalStore, path: str, *more: bytes) -> Any:
+    def do(self: LocalStore, path: str, *more: bytes | str, **options: bool) -> Any:
         calls.append(path)
         if len(calls) == at and not is_done:
             raise KilledError
-        done = call(self, path, *more)
+        done = call(self, path, *more, **options)
         if len(calls) == at:
             raise KilledError
         return done
@@ -159,6 +159,56 @@ def test_what_a_runner_decided_is_carried_out_by_the_next_one_or_by_none(place: 
             slow.write_chunk(point, chunk_of(), items, nothing)
     assert place.rows() == sorted(rows_of(MADE), key=str)
     assert next_one.receipts(chunk_of(lease=2))[0].actions == 3
+
+
+def test_what_a_runner_decides_after_the_next_one_has_looked_is_void(place: FilesPlace) -> None:
+    """A runner is stopped before it decides; the plan may be over by the time that it does."""
+    point = point_of(place)
+    fill(place)
+    items, before = items_of(place, point), place.rows()
+    slow, next_one = (FilesWriter(connection=place.connection, point=point) for _ in range(2))
+    with pytest.MonkeyPatch.context() as patch:
+        decide = LocalStore.publish
+
+        def late(self: LocalStore, path: str, content: bytes) -> bool:
+            if "/chunk." in path:
+                assert next_one.receipts(chunk_of(lease=2)) == []
+            return decide(self, path, content)
+
+        patch.setattr(LocalStore, "publish", late)
+        with pytest.raises(LeaseLostError):
+            slow.write_chunk(point, chunk_of(), items, nothing)
+    assert any("/chunk.000000.000000000001" in name for name in place.names())
+    assert next_one.receipts(chunk_of(lease=3)) == []
+    assert place.rows() == before
+    assert next_one.write_chunk(point, chunk_of(lease=3), items, nothing).actions == 3
+    assert place.rows() == sorted(rows_of(MADE), key=str)
+    assert [effect.seq for part in next_one.effects(_PLAN, "warehouse", 3) for effect in part] == [2, 1, 0]
+
+
+def test_a_staged_file_is_not_put_back_by_a_runner_that_wakes_later(place: FilesPlace) -> None:
+    """A runner stands still just before it puts a file there; the next one does it, and a later chunk changes it."""
+    point = point_of(place)
+    fill(place)
+    items = items_of(place, point)
+    slow, next_one = (FilesWriter(connection=place.connection, point=point) for _ in range(2))
+    with pytest.MonkeyPatch.context() as patch:
+        move = LocalStore.move
+
+        def late(self: LocalStore, path: str, to: str, *, is_new: bool) -> bool:
+            if not is_new:
+                patch.undo()
+                next_one.receipts(chunk_of(lease=2))
+                table = FilesSession(connection=place.connection).open_table(point)
+                (row,) = table.rows_of_key("O6")
+                extra = QuarantineRows(seq=9, key="O6", survivor=None, extras=(row,))
+                assert next_one.write_chunk(point, chunk_of(1, lease=2), [extra], nothing).actions == 1
+            return move(self, path, to, is_new=is_new)
+
+        patch.setattr(LocalStore, "move", late)
+        receipt = slow.write_chunk(point, chunk_of(), items, nothing)
+    assert receipt.actions == 3
+    assert place.rows() == sorted(rows_of([*MADE[:6], *MADE[7:]]), key=str)
 
 
 def test_a_file_that_another_writer_wrote_meanwhile_is_left_as_it_is(place: FilesPlace) -> None:

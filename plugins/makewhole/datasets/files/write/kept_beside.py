@@ -4,12 +4,14 @@ All of it lies in the folder `_makewhole` of the dataset, which no reader of dat
 
     _makewhole/<plan>.<target>/lease.<epoch>                 runners with earlier leases write no more
     _makewhole/<plan>.<target>/chunk.<number>.<epoch>.json   what a chunk does, decided before any file changes
+    _makewhole/<plan>.<target>/clean.<epoch>                 nothing is left open: what comes of earlier leases is void
     _makewhole/<plan>.<target>/staged.<number>.<epoch>.<n>   the files that it puts into the dataset
     _makewhole/<plan>.<target>/receipt.<number>.json         that it is done, and what of it was refused
     _makewhole/back/<plan>.<action>.<digest>                 a row that was moved aside and put back
 
 A runner decides a chunk under a name of its own lease, then looks whether a later lease is there, and only then changes
-files: a later runner has seen the decision and goes on with it, or the earlier one sees the later lease and stops.
+files: a later runner has seen the decision and goes on with it, or the earlier one sees the later lease and stops. What
+the later one has not seen when it looked is never carried out: that the plan is over may be known by then.
 """
 
 import hashlib
@@ -166,6 +168,17 @@ class PlanFolder:
                 number, epoch = map(int, name.split(".")[1:3])
                 found[number] = max(found.get(number, (-1, "")), (epoch, name))
         return {number: DecidedChunk.of_text(self._read(name)) for number, (_, name) in sorted(found.items())}
+
+    def open_decision(self, chunk: int) -> DecidedChunk | None:
+        """Return what was decided of a chunk without a receipt, and has to be carried out; None: nothing."""
+        decision = self.decisions().get(chunk)
+        clean = [int(name.split(".")[1]) for name in self._names() if name.startswith("clean.")]
+        return None if decision is None or decision.lease_epoch < max(clean, default=0) else decision
+
+    def leave_none_open(self, lease_epoch: int) -> None:
+        """Keep that whatever was decided under earlier leases has its receipt: a decision that comes from there since
+        is of a runner that was stopped, and void."""
+        self.store.publish(f"{self.folder}/clean.{lease_epoch:012}", b"")
 
     def decide(self, decision: DecidedChunk) -> bool:
         """Keep what a chunk does; return whether it was, and was not there already."""

@@ -38,8 +38,9 @@ class FilesWriter:
     point: TablePoint
 
     def receipts(self, plan: ChunkId) -> list[ReceiptRow]:
-        done = self._done(plan)
-        self._kept(plan.plan, plan.target).remove_staged(len(done))
+        done, kept = self._done(plan), self._kept(plan.plan, plan.target)
+        kept.leave_none_open(plan.lease_epoch)
+        kept.remove_staged(len(done))
         return done
 
     def _done(self, plan: ChunkId) -> list[ReceiptRow]:
@@ -47,7 +48,7 @@ class FilesWriter:
         kept = self._kept(plan.plan, plan.target)
         kept.fence_off(plan.lease_epoch)
         known = kept.receipts(plan)
-        decision = kept.decisions().get(len(known))
+        decision = kept.open_decision(len(known))
         if decision is None:
             return known
         return [*known, _carry_out(kept, plan, decision)]  # a runner died after it had decided
