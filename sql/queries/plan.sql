@@ -30,6 +30,13 @@ payload_sha256, control, records_per_second, began_at, ended_at, log_ends, asked
 from makewhole.plan
 where undoes = %(plan)s order by frozen_at desc limit 1
 
+-- begun_undo_of_plan --
+-- Read the plan that was last begun to undo another one, whatever became of it.
+select id, pipeline, number as window, revision, sha256, payload_uri, counts, state, reason, undoes,
+payload_sha256, control, records_per_second, began_at, ended_at, log_ends, asked_until
+from makewhole.plan
+where undoes = %(plan)s and began_at is not null order by began_at desc limit 1
+
 -- lock_plan --
 -- Read one plan and lock it until the end of the transaction.
 select id, pipeline, number as window, revision, sha256, payload_uri, counts, state, reason, undoes,
@@ -242,14 +249,21 @@ where receipt.observed_at > judged.opened_at or plan.is_unknown and plan.settled
 order by wanted.hop, wanted.key_hash, receipt.observed_at desc nulls last
 
 -- undone_since --
--- Read the newest plan that took back what a plan of an earlier revision wrote, and did so since a revision was opened.
+-- Read the newest plan that took back what a plan of a window wrote, and did so since a revision looked: one of an earlier
+-- revision since this one was opened, one of its own since it was verified last.
 select undo.id
 from makewhole.plan as undo
 join makewhole.window as judged
     on judged.pipeline = undo.pipeline and judged.number = undo.number and judged.revision = %(revision)s
 join makewhole.chunk as receipt on receipt.plan = undo.id
-where undo.pipeline = %(pipeline)s and undo.number = %(number)s and undo.revision < %(revision)s
-and undo.undoes is not null and receipt.actions > 0 and receipt.observed_at > judged.opened_at
+left join makewhole.gate_report as verified
+    on (verified.pipeline, verified.number, verified.revision) = (judged.pipeline, judged.number, judged.revision)
+    and verified.stage = 'verified'
+where undo.pipeline = %(pipeline)s and undo.number = %(number)s and undo.revision <= %(revision)s
+and undo.undoes is not null and receipt.actions > 0
+and receipt.observed_at > case
+    when undo.revision < judged.revision then judged.opened_at else coalesce(verified.committed_at, '-infinity')
+end
 order by receipt.observed_at desc limit 1
 
 -- missing_keys_by_hop --

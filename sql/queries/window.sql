@@ -209,6 +209,10 @@ left join lateral (
 update makewhole.window set state = %(state)s, reason = %(reason)s, closed_at = clock_timestamp()
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s;
 
+-- moment_now --
+-- Read the journal's clock: the one that every worker has.
+select clock_timestamp();
+
 -- observe --
 -- Write what exists at a point now.
 insert into makewhole.observation (pipeline, point, observed_at, topic_id, stable_offsets, pg_snapshot)

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from psycopg2.extras import Json
 
-from makewhole.sql import PgConnection, record, records, statements_of
+from makewhole.sql import PgConnection, record, records, single_value, statements_of
 
 _run = statements_of("window")
 
@@ -32,6 +32,13 @@ class Lane:
     lineage: int
     lo: int
     noticed_at: datetime
+
+
+def moment_now(journal: PgConnection) -> datetime:
+    """Return the time by the journal's clock: workers of which one observes and another one judges have it in common,
+    however far their own are apart."""
+    moment: datetime = single_value(_run(journal, "moment_now"))
+    return moment.astimezone(UTC)
 
 
 def put(journal: PgConnection, pipeline: str, observation: Observation) -> None:

@@ -86,8 +86,14 @@ def newest_undo_of(journal: PgConnection, plan_id: str) -> StoredPlan | None:
     return _one_plan(journal, "newest_undo_of_plan", plan=plan_id)
 
 
+def begun_undo_of(journal: PgConnection, plan_id: str) -> StoredPlan | None:
+    """Return the plan that was last begun to undo this one, stopped or not; None: none has written anything."""
+    return _one_plan(journal, "begun_undo_of_plan", plan=plan_id)
+
+
 def undone_since(journal: PgConnection, window: Window) -> str | None:
-    """Return the newest undo of an earlier revision of the window that changed rows since this one was opened."""
+    """Return the newest undo that changed rows of the window since this revision looked: of an earlier revision since
+    it was opened, of its own since it was verified last."""
     return next((plan for (plan,) in _run(journal, "undone_since", **scope(window))), None)
 
 

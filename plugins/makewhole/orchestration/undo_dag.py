@@ -23,7 +23,7 @@ window again. Who may say yes is in the pipeline's file.
 | plan | which rows go back, frozen; **red: there is nothing that could be put back**, its log says why |
 | approve | a person is always asked |
 | restore | putting back, each row exactly once; what changed since the plan is left alone |
-| reopen | **green: every row is back. Red: some were left**, the reason is in the last line of its log |
+| reopen | **green: every row is back. Red: some were left**, or the undo did not end: see the end of its log |
 
 It is paused until a person releases it once, by the switch beside its name: who may take repairs back is a decision.
 Records in topics stay: a log takes nothing back. Started by `makewhole plan undo PLAN`, too.
@@ -77,6 +77,7 @@ def _tasks(limits: TimeLimits) -> Any:
     restore = task(task_id=task_ids.RESTORE, trigger_rule=rule, execution_timeout=limits.compensate)(undoing.restore)()
     reopen = task(
         task_id=task_ids.REOPEN,
+        trigger_rule=TriggerRule.ALL_DONE,  # an undo that was stopped has put rows back, too
         execution_timeout=limits.verify,
         outlets=[AssetAlias(name=task_ids.PUBLISHED_ALIAS)],
     )(undoing.reopen)()

@@ -9,16 +9,17 @@ import pytest
 
 from makewhole import sql
 from makewhole.compensation.approval.answer import Answer, Decision, record_answer, require_own_undo
-from makewhole.compensation.execution.run_plan import compensate_window, run_plan
+from makewhole.compensation.execution.control import stop
+from makewhole.compensation.execution.run_plan import PlanProgress, compensate_window, run_plan
 from makewhole.compensation.execution.targets import targets_of
 from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.undo.plan_undo import plan_undo
-from makewhole.compensation.undo.reopen import ReopenedWindow, reopen_window
+from makewhole.compensation.undo.reopen import ReopenedWindow, is_turned_down, reopen_window
 from makewhole.compensation.verification.verify_window import verify_window
-from makewhole.journal import windows
+from makewhole.journal import certificates, windows
 from makewhole.journal.database import connect
 from makewhole.model.errors import RefusedError
-from makewhole.model.plan import Plan
+from makewhole.model.plan import Plan, PlanState
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.window import WindowState
 from makewhole.signing.key_files import believed_keys, signing_key_from_environment
@@ -168,27 +169,104 @@ def test_a_revision_that_was_judged_before_an_undo_is_not_certified_after_it(sho
     assert shop.whole_way()[1].state is WindowState.GAPS
 
 
-def repaired(
-    shop: ReconciledShop, loads: list[dict[str, Any]] | None = None
-) -> tuple[WindowContext, Plan, ClosedWindow]:
-    """A window on its whole way, with a plan; `loads` is what the consumer makes of it."""
+def test_an_undo_that_was_stopped_opens_the_window_as_well(shop: ReconciledShop) -> None:
+    shop.describe(compensation=UPSERT)
+    made = orders(range(10))
+    shop.trade(made, unloaded=made[4:6])
+    before = rows(shop)
+    first, plan, closed = repaired(shop)
+    assert (closed.state, is_turned_down(plan.id)) == (WindowState.CERTIFIED, False)
+    undo = approved_undo(shop, first, plan)
+
+    def stop_it(progress: PlanProgress) -> None:
+        stop(shop.journal, undo.id, by="oncall", reason="wrong plan")
+
+    run_plan(shop.journal, undo.id, targets_of(first.pipeline, first.connections), stop_it)
+    assert rows(shop) == before
+
+    reopened = reopen_window(first, plan.id, lambda *_: None, signing_key_from_environment())
+
+    assert (reopened.undo.id, reopened.undo.state, is_turned_down(plan.id)) == (undo.id, PlanState.REJECTED, False)
+    assert reopened.state is WindowState.GAPS
+    assert reopened.reason is not None
+    assert reopened.reason.startswith(
+        f"plan {plan.id} was undone in part by plan {undo.id}, which is rejected (stopped by oncall: wrong plan): "
+    )
+    assert shop.outcomes(first) == {"O4": "open", "O5": "open"}
+    with connect(shop.journal) as journal:
+        assert certificates.standing(journal, "shop", 1) == []
+
+
+def test_a_revision_whose_own_repair_was_undone_is_not_certified_before_it_is_judged_again(
+    shop: ReconciledShop,
+) -> None:
+    shop.describe(compensation=UPSERT)
+    made = orders(range(10))
+    shop.trade(made, unloaded=made[4:6])
+    first, plan = repaired_but_open(shop)
+    undo = approved_undo(shop, first, plan)
+    run_plan(shop.journal, undo.id, targets_of(first.pipeline, first.connections))
+
+    closed = shop.certify(first)
+
+    assert (closed.state, closed.certificate) == (WindowState.NOT_KNOWN, None)
+    assert closed.reason is not None
+    assert closed.reason.startswith(f"plan {undo.id} took back rows of this window")
+    reopened = reopen_window(first, plan.id, lambda *_: None, signing_key_from_environment())
+    assert (reopened.undo.state, reopened.state) == (PlanState.DONE, WindowState.GAPS)
+
+
+def test_a_person_who_says_no_to_an_undo_leaves_the_window_as_it_is(shop: ReconciledShop) -> None:
+    shop.describe(compensation=UPSERT)
+    made = orders(range(10))
+    shop.trade(made, unloaded=made[4:6])
+    first, plan, _ = repaired(shop)
+    undo = approved_undo(shop, first, plan, Decision.REJECTED)
+    assert (undo.undoes, is_turned_down(plan.id)) == (plan.id, True)
+    with pytest.raises(RefusedError, match=f"the undo of plan {plan.id} is not planned"):
+        reopen_window(first, plan.id, lambda *_: None, signing_key_from_environment())
+
+
+def repaired_but_open(shop: ReconciledShop, loads: list[dict[str, Any]] | None = None) -> tuple[WindowContext, Plan]:
+    """A window on its way as far as `verify`, with a plan; `loads` is what the consumer makes of it."""
     context = shop.judge_and_ask_the_gate()
     plan = plan_window(context).plan
     assert plan is not None
     compensate_window(context, lambda _: None)
     shop.write("warehouse", loads or [])
     verify_window(context, lambda *_: None)
+    return context, plan
+
+
+def repaired(
+    shop: ReconciledShop, loads: list[dict[str, Any]] | None = None
+) -> tuple[WindowContext, Plan, ClosedWindow]:
+    """A window on its whole way, with a plan; `loads` is what the consumer makes of it."""
+    context, plan = repaired_but_open(shop, loads)
     return context, plan, shop.certify(context)
+
+
+def approved_undo(
+    shop: ReconciledShop,
+    context: WindowContext,
+    plan: Plan,
+    decision: Decision = Decision.APPROVED,
+    *,
+    reverses: bool = False,
+) -> Plan:
+    """The undo of a plan with anna's answer."""
+    undo = plan_undo(context, plan.id, reverses=reverses).plan
+    assert undo is not None
+    answer = Answer(sha256=undo.sha256, decision=decision, by="anna")
+    record_answer(shop.journal, undo.id, answer, context.pipeline.approval)
+    return undo
 
 
 def undone(
     shop: ReconciledShop, context: WindowContext, plan: Plan, *, reverses: bool = False
 ) -> tuple[Plan, ReopenedWindow]:
     """The plan taken back, as anna wants it."""
-    undo = plan_undo(context, plan.id, reverses=reverses).plan
-    assert undo is not None
-    answer = Answer(sha256=undo.sha256, decision=Decision.APPROVED, by="anna")
-    record_answer(shop.journal, undo.id, answer, context.pipeline.approval)
+    undo = approved_undo(shop, context, plan, reverses=reverses)
     run_plan(shop.journal, undo.id, targets_of(context.pipeline, context.connections))
     return undo, reopen_window(context, plan.id, lambda *_: None, signing_key_from_environment())
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta, tzinfo
 
 import pytest
 from typer.testing import CliRunner
@@ -18,6 +18,7 @@ from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.window import WindowState
 from makewhole.orchestration.steps.watermark import certified_extra
 from makewhole.window.context import WindowContext
+from makewhole.window.opening import observe
 from tests.world.orders import DAY, Order, orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP
 from tests.world.windows import Found, ReconciledShop
@@ -218,6 +219,23 @@ def test_a_row_of_the_ledger_counts_a_settle_time_after_it_could_be_seen_whateve
 
     shop.let_pass(timedelta(hours=1.1))
     assert shop.found(shop.judged(), LEDGER_HOP) == {"O8": lost, "O9": lost}
+
+
+def test_a_worker_whose_clock_is_behind_shortens_no_settle_time(
+    shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One worker opens a window, another one judges it: both have the journal's clock."""
+
+    class ClockBehind(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+            return datetime.now(tz) - 2 * HOUR
+
+    shop.describe(settle="1h", max_age="1d")
+    made = orders(range(10))
+    shop.trade(made, unsent=made[8:])
+    monkeypatch.setattr(observe, "datetime", ClockBehind, raising=False)
+    assert shop.found(shop.judged(), LEDGER_HOP) == all_of(made[8:], ("pending", "in_flight"))
 
 
 def test_a_settle_time_longer_than_max_age_is_waited_for(shop: ReconciledShop) -> None:

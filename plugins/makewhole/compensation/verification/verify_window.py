@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
 
@@ -172,7 +171,7 @@ def _patience_seconds(journal: PgConnection, context: WindowContext) -> float:
         return 0.0
     patience = max(_LEAST_PATIENCE_SECONDS, context.pipeline.settle.total_seconds())
     written = windows.last_chunk(journal, context.window.pipeline, context.window.number)
-    passed = 0.0 if written is None else (datetime.now(UTC) - written).total_seconds()
+    passed = 0.0 if written is None else (observations.moment_now(journal) - written).total_seconds()
     return max(_LEAST_PATIENCE_SECONDS, patience - passed)
 
 

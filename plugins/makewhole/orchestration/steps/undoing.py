@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import get_current_context
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from makewhole.model.errors import RefusedError
 from makewhole.model.hops import Remedy
@@ -101,15 +101,19 @@ def restore() -> int:
 
 @step
 def reopen() -> dict[str, Any]:
-    """Judge the window again and set its state; fail the task when a row could not be put back.
+    """Judge the window again and set its state, whatever became of the undo; fail the task when a row could not be put
+    back, or the undo did not come to its end.
 
     Raises:
         AirflowFailException: rows were left as they are.
+        AirflowSkipException: a person said no, and nothing was written.
     """
-    from makewhole.compensation.undo.reopen import reopen_window
+    from makewhole.compensation.undo.reopen import is_turned_down, reopen_window
     from makewhole.orchestration.connections import signing_key
 
     undone = requested_plan(get_current_context())
+    if is_turned_down(undone):
+        raise AirflowSkipException(f"the undo of plan {undone} was turned down; nothing was written")
     window_context = _load_context_of(undone)
     reopened = reopen_window(
         window_context, undone, lambda done, total: logger.info("%d of %d gaps are whole", done, total), signing_key()
@@ -122,6 +126,13 @@ def reopen() -> dict[str, Any]:
         logger.info("%s is %s: %s", window_context.window.label, reopened.state.value, reopened.reason)
     if window_context.pipeline.publish:
         note_revoked(window_context.pipeline, get_current_context())
+    undo = reopened.undo
+    if undo.state is not PlanState.DONE:
+        raise AirflowFailException(
+            f"plan {undo.id}, which takes plan {undone} back, is {undo.state.value}"
+            f"{f' ({undo.reason})' if undo.reason else ''}: only a part of the rows may be back, and the window is "
+            "judged as it is now. Ask for the undo again, or run the window again"
+        )
     if reopened.not_restored:
         by_text = sorted((str(refusal), count) for refusal, count in reopened.not_restored.items())
         reasons = "; ".join(f"{count} {text}" for text, count in by_text)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from makewhole.journal import observations, windows
 from makewhole.journal.observations import Observation
@@ -63,13 +63,14 @@ def observe(
     connections: Mapping[str, Connection],
     topics: Mapping[str, ObservedTopic],
 ) -> datetime:
-    """Record what exists at every point that can be a source; return the moment at which all of it existed (S1)."""
+    """Record what exists at every point that can be a source; return the moment at which all of it existed (S1), by the
+    journal's clock."""
     ledgers: dict[str, str] = {}
     for point in pipeline.points.values():
         if point.kind is PointKind.LEDGER:
             ledgers[point.name] = tables_of(connections[point.connection]).seen_now()
     # After the reads: everything that they returned existed by this moment.
-    now = datetime.now(UTC)
+    now = observations.moment_now(journal)
     for name, topic in topics.items():
         stable = {partition: end.offset for partition, end in topic.stable.items()}
         topic_id = topic.state.topic_id

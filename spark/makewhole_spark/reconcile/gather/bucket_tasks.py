@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from makewhole.compute.buckets import files_of_bucket, is_hash_in_bucket
@@ -205,7 +205,7 @@ def _seen_ranges(
 
 def _settled(neighbours: NeighbouringWindows, hop: Hop) -> dict[str, Any]:
     """Return the stable offsets and the transaction snapshot that were observed at the source a settle time ago."""
-    latest = datetime.now(UTC) - neighbours.context.pipeline.settle
+    latest = observations.moment_now(neighbours.journal) - neighbours.context.pipeline.settle
     seen = observations.last(neighbours.journal, neighbours.context.pipeline.name, hop.source, latest)
     if seen is None:
         return {"offsets": {}, "snapshot": "1:1:"}
