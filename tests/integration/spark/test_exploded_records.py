@@ -196,3 +196,25 @@ def test_a_row_whose_line_was_compacted_away_is_not_unexpected(lines: Lines) -> 
         '["A","2"]': ("undecidable", "unreadable_record"),
         '["B","1"]': ("missing", "lost_after_topic"),
     }
+
+
+def test_a_record_that_contradicts_itself_repairs_nothing(lines: Lines) -> None:
+    """A line with two contents: whatever the store has of it stays, and nothing is written."""
+    shop = lines.shop
+    twice = [*_lines(1), {**_lines(1)[0], "sku": "other"}]
+    lines.send(*((name, twice) for name in "ABCD"))
+    lines.load("A", *twice[:1])
+    lines.load("B", *twice[1:])
+    lines.load("C", *twice)
+    before = lines.rows()
+    context = shop.judge_and_ask_the_gate()
+    conflict = ("conflict", "source_contradicts_itself")
+    assert {key[2]: finding for key, finding in shop.found(context, HOP).items()} == {
+        **dict.fromkeys("ABC", conflict),
+        "D": ("missing", "lost_after_topic"),
+    }
+    held = shop.evidence(context, HOP, '["B","1"]')["conflict"]
+    assert [copy["values"]["sku"] for copy in held["source"]] == ["s1", "other"]
+    assert [copy["values"]["sku"] for copy in held["target"]] == ["other"]
+    assert plan_window(context).plan is None
+    assert lines.rows() == before
