@@ -84,7 +84,13 @@ def copies_in(storage: Storage, manifest: Mapping[str, Any], bucket: str, key_ha
         for paths in files
         if (frame := storage.read_parquet(paths)) is not None
     ]
-    return _copies(pl.concat(frames, how="diagonal").unique("place")) if frames else []
+    return _copies(_rows_once(pl.concat(frames, how="diagonal"))) if frames else []
+
+
+def _rows_once(copies: pl.DataFrame) -> pl.DataFrame:
+    """Return each row of a table once, as it may have been read twice. At a place in a topic there may be several
+    copies: elements of its record."""
+    return copies if "offset" in copies.columns else copies.unique("place")
 
 
 def _copies(frame: pl.DataFrame) -> list[JourneyCopy]:

@@ -9,6 +9,7 @@ import pytest
 from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.verification.verify_window import verify_window
+from makewhole.compute.keys import key_text
 from makewhole.model.window import WindowState
 from tests.world.orders import BORN
 from tests.world.topics import producer
@@ -181,3 +182,26 @@ def test_the_latest_line_is_compared_at_both_ends(chain: Chain) -> None:
         "orders→bundles": {"A1": "mismatched"},
         "bundles→warehouse": {},
     }
+
+
+def test_findings_have_the_evidence_of_their_own_lines(chain: Chain) -> None:
+    """Lines of one record are at one place: each finding has its own copies there, and the counts have all of them."""
+    whole = ((1, "a"), (2, "b"), (3, "c"), (4, "d"))
+    chain.send(chain.lines, *(chain.single("A", line) for line in whole))
+    chain.send(chain.bundles, chain.bundle("A", (1, "a"), (2, "x"), (3, "y"), (4, "d"), (4, "d")))
+    context = chain.shop.judged()
+    hop = HOPS[2]
+    counts = chain.shop.counts(context, hop)
+    assert (counts.source_rows, counts.target_rows) == (4, 5)
+    found = {json.loads(key)[1]: finding for key, finding in chain.shop.found(context, hop).items()}
+    assert found == {
+        "2": ("mismatched", "value_differs"),
+        "3": ("mismatched", "value_differs"),
+        "4": ("duplicate", "application_resend"),
+    }
+    evidence = {line: chain.shop.evidence(context, hop, key_text(["A", line])) for line in found}
+    places = {line: [copy["place"] for copy in of_line["target"]] for line, of_line in evidence.items()}
+    assert places == {"2": ["0:0"], "3": ["0:0"], "4": ["0:0", "0:0"]}
+    assert evidence["2"]["columns"] == {"sku": {"source": "b", "target": "x"}}
+    assert evidence["3"]["columns"] == {"sku": {"source": "c", "target": "y"}}
+    assert evidence["4"]["repeated"] == {"here": ["0:0", "0:0"], "elsewhere": 0}

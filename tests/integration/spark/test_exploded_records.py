@@ -1,6 +1,7 @@
 """Test a store that has a row for each line of the records of a topic."""
 
 import json
+import time
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -174,3 +175,46 @@ def test_a_row_that_comes_a_window_later_is_that_of_its_line(lines: Lines) -> No
     found = lines.found(shop.judged(1))
     assert list(found.values()) == ["duplicate"]
     assert "2" in next(iter(found))
+
+
+def test_a_row_whose_line_was_compacted_away_is_not_unexpected(lines: Lines) -> None:
+    """A newer record of the order has other lines: what the older one had is not known any more."""
+    shop = lines.shop
+    shop.change_topic(cleanup_policy="compact", segment_ms=1000, min_cleanable_dirty_ratio=0.001)
+    lines.send(("A", _lines(1, 2)), ("B", _lines(1)), ("A", _lines(3)))
+    deadline = time.monotonic() + 60
+    while sum(record.key_text == "A" for record in shop.read()) > 1:
+        assert time.monotonic() < deadline
+        lines.send(*[("Z", _lines(1))] * 9)  # the segment is rolled by the times of its records
+        time.sleep(0.5)
+    lines.load("A", *_lines(1, 2, 3))
+    lines.load("Z", *_lines(1))
+    context = shop.judged()
+    assert shop.accounting(context)["compacted"] > 0
+    assert shop.found(context, HOP) == {
+        '["A","1"]': ("undecidable", "unreadable_record"),
+        '["A","2"]': ("undecidable", "unreadable_record"),
+        '["B","1"]': ("missing", "lost_after_topic"),
+    }
+
+
+def test_a_record_that_contradicts_itself_repairs_nothing(lines: Lines) -> None:
+    """A line with two contents: whatever the store has of it stays, and nothing is written."""
+    shop = lines.shop
+    twice = [*_lines(1), {**_lines(1)[0], "sku": "other"}]
+    lines.send(*((name, twice) for name in "ABCD"))
+    lines.load("A", *twice[:1])
+    lines.load("B", *twice[1:])
+    lines.load("C", *twice)
+    before = lines.rows()
+    context = shop.judge_and_ask_the_gate()
+    conflict = ("conflict", "source_contradicts_itself")
+    assert {key[2]: finding for key, finding in shop.found(context, HOP).items()} == {
+        **dict.fromkeys("ABC", conflict),
+        "D": ("missing", "lost_after_topic"),
+    }
+    held = shop.evidence(context, HOP, '["B","1"]')["conflict"]
+    assert [copy["values"]["sku"] for copy in held["source"]] == ["s1", "other"]
+    assert [copy["values"]["sku"] for copy in held["target"]] == ["other"]
+    assert plan_window(context).plan is None
+    assert lines.rows() == before

@@ -189,3 +189,23 @@ def test_a_compacted_topic_is_refused(lines: LatestLines) -> None:
     lines.shop.change_topic(cleanup_policy="compact")
     with pytest.raises(RefusedError, match="the latest version of an element may be in a record that compaction took"):
         lines.shop.ask()
+
+
+def test_the_highest_version_of_a_line_is_what_a_repair_writes(lines: LatestLines) -> None:
+    """One record has several versions of a line, which the store lacks, or has an older one of."""
+    lines.describe('version: "$.lines[*].rev"')
+    revisions = [*_lines({1: "old", 2: "old"}, rev=2), *_lines({1: "new", 2: "new"}, rev=10)]
+    lines.send(("A", revisions))
+    lines.load(("A", 2, "old"))
+    context = lines.shop.judge_and_ask_the_gate()
+    assert {key: verdict for key, (verdict, _) in lines.found(context).items()} == {
+        ("A", "1"): "missing",
+        ("A", "2"): "mismatched",
+    }
+    plan = plan_window(context).plan
+    assert plan is not None
+    assert plan.counts == {"upsert": 2}
+    compensate_window(context, lambda _: None)
+    verify_window(context, lambda *_: None, patience_seconds=0)
+    assert lines.shop.certify(context).state is WindowState.CERTIFIED
+    assert lines.rows() == [("A", 1, "new"), ("A", 2, "new")]

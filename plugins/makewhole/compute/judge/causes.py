@@ -75,7 +75,7 @@ def _cause(row: FrameRow, known: KeyFacts, context: HopContext) -> Cause:
         case Verdict.DUPLICATE if context.target_kind is PointKind.TOPIC:
             return _cause_of_repeated_copies(row, known)
         case Verdict.DUPLICATE:
-            return _cause_of_repeated_rows(row, known)
+            return _cause_of_repeated_rows(row, known, context.hop)
         case Verdict.MISMATCHED:
             return Cause.VALUE_DIFFERS
         case Verdict.UNEXPECTED:
@@ -130,7 +130,7 @@ def _cause_of_unproduced(row: FrameRow, known: KeyFacts, log: LogHistory) -> Cau
     return Cause.LEADER_CHANGED if log.leader_changes or log.truncated else Cause.NEVER_PRODUCED
 
 
-def _cause_of_repeated_rows(row: FrameRow, known: KeyFacts) -> Cause:
+def _cause_of_repeated_rows(row: FrameRow, known: KeyFacts, hop: str) -> Cause:
     """Return the cause of several rows in a store: one that compensation wrote, or whose record it wrote, beside that
     of the original; several records; aborted records beside one that was committed; or one record written repeatedly.
 
@@ -143,11 +143,21 @@ def _cause_of_repeated_rows(row: FrameRow, known: KeyFacts) -> Cause:
         return Cause.LATE_ORIGINAL
     source_copies, elsewhere_at_source = row["source_copies"], row["source_elsewhere_copies"]
     is_upstream = source_copies > 1 or (source_copies > 0 and elsewhere_at_source > 0) or elsewhere_at_source > 1
-    if is_upstream:
+    if is_upstream or _is_twice_in_a_record(known.source.of(row), hop):
         return Cause.UPSTREAM_DUPLICATE
     aborted = sum(bool(copy.get("is_aborted")) for copy in known.source.of(row))
     is_uncommitted = aborted > 0 and row["target_copies"] == source_copies + elsewhere_at_source + aborted
     return Cause.READ_UNCOMMITTED if is_uncommitted else Cause.WRITTEN_BEFORE_COMMITTED
+
+
+def _is_twice_in_a_record(source: Iterable[Mapping[str, Any]], hop: str) -> bool:
+    """Return whether a committed record has several elements of a key that pass the filter of a hop."""
+    places = [copy["place"] for copy in source if "offset" in copy and _is_carried(copy, hop)]
+    return len(set(places)) < len(places)
+
+
+def _is_carried(copy: Mapping[str, Any], hop: str) -> bool:
+    return not copy["is_aborted"] and hop not in (copy["excluded_by"] or ())
 
 
 def _has_late_original(copies: Iterable[Mapping[str, Any]], *, is_written: bool = False) -> bool:
@@ -193,11 +203,11 @@ def _cause_of_repeated_records(in_slice: Iterable[Mapping[str, Any]], elsewhere:
     One that compensation produced and one that it did not: the original came late.
 
     A producer without an id repeats unseen: where two copies have none, a retry cannot be distinguished from anything
-    else. A copy that is only known by its place is evidence against no other.
+    else. A copy that is only known by its place is evidence against no other. Elements of one record were sent once.
     """
     here = (copy for copy in in_slice if not copy["is_aborted"] and not copy.get("is_replay"))
     beyond = (_with_partition(copy) for copy in elsewhere if not copy["is_replay"])
-    originals = [_original(copy) for copy in chain(here, beyond)]
+    originals = {copy["place"]: _original(copy) for copy in chain(here, beyond)}.values()
     if _is_one_beside_ours({original.place: original.is_ours for original in originals}):
         return Cause.LATE_ORIGINAL
     known = [original for original in originals if original.producer_id is not None]

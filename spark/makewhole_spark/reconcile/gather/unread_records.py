@@ -1,8 +1,9 @@
 """Find the records of a topic that could not be read, in a window and in those around it, and the keys that they may
 have."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -10,6 +11,7 @@ from makewhole.compute.frames import HASH, HASHES, UNDECODABLE, empty
 from makewhole.compute.judge.log_history import TimeSpan
 from makewhole.compute.keys import with_hash
 from makewhole.lake.rows_by_bucket import RowsByBucket
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import has_log
 from makewhole.model.window import Window
 from makewhole_spark.reconcile.bucket.task import UnreadOfBucket
@@ -66,6 +68,15 @@ def _business_keys_of(
 
 def _business_keys(neighbours: NeighbouringWindows, manifests: Manifests, point: str) -> pl.Series:
     """Return the business keys of a snapshot's unreadable records; null of those that may be of any key."""
-    files = tuple(manifests.get(point, {}).get("undecodable_files", ()))
+    manifest = manifests.get(point, {})
+    files = tuple(manifest.get("undecodable_files", ()))
     records = neighbours.context.storage.read_parquet(files, list(UNDECODABLE)) if files else None
-    return (empty(UNDECODABLE) if records is None else records)["business_key"]
+    keys = (empty(UNDECODABLE) if records is None else records)["business_key"]
+    return keys.extend_constant(None, int(lacks_elements(neighbours.context.pipeline, point, manifest)))
+
+
+def lacks_elements(pipeline: Pipeline, point: str, manifest: Mapping[str, Any]) -> bool:
+    """Return whether compaction took records with elements that no newer record of their Kafka key need have: where
+    elements are events, they are part of the log as what could not be read is. Versions refuse such a topic."""
+    topic = pipeline.points[point]
+    return has_log(topic) and topic.explode is not None and (manifest.get("accounting") or {}).get("compacted", 0) > 0

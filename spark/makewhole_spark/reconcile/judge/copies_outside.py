@@ -191,6 +191,8 @@ def with_values_of_now(task: BucketTask, elsewhere: pl.DataFrame, keys: pl.DataF
     frames = [archived_records(task.context, point, wanted.unique(), of) for of in others]
     columns = (*HASH, "place", "row_hash")
     now = pl.concat([empty({name: TOPIC_KEYS[name] for name in columns}), *(frame.select(columns) for frame in frames)])
+    # Of several elements of a record the index has the first, too.
+    now = now.unique(subset=[*HASH, "place"], keep="first", maintain_order=True)
     return elsewhere.join(now, on=[*HASH, "place"], how="left", suffix="_now", maintain_order="left").select(
         pl.coalesce("row_hash_now", "row_hash").alias("row_hash") if name == "row_hash" else pl.col(name)
         for name in elsewhere.columns

@@ -125,7 +125,7 @@ def _hop_context(task: BucketTask, looked_up: Gathered) -> HopContext:
         source_kind=points[task.hop.source].kind,
         target_kind=points[task.hop.target].kind,
         source=_with_replays(known.source, task.source_replays),
-        target=_with_replays(known.target.unique(subset="place", keep="first", maintain_order=True), task.replays),
+        target=_with_replays(_rows_once(known.target), task.replays),
         source_elsewhere=known.source_elsewhere,
         written=task.written,
         inserted=task.followed.select(HASH),
@@ -156,13 +156,19 @@ def _with_replays(copies: pl.DataFrame, replays: pl.DataFrame) -> pl.DataFrame:
     return mark_replays(copies, replays) if "offset" in copies.columns else copies
 
 
+def _rows_once(target: pl.DataFrame) -> pl.DataFrame:
+    """Return each row of a table once: with versions, or without times, it is read by keys, and by its times again. A
+    place in a topic may have several copies, which are elements of its record."""
+    is_topic = "offset" in target.columns
+    return target if is_topic else target.unique(subset="place", keep="first", maintain_order=True)
+
+
 def _counts(first: FirstPass, known: BucketInput, judged: pl.DataFrame) -> HopCounts:
     """Count the keys by verdict, the clean ones as matched."""
     rest = rollup.counts(
         judged,
         source_rows=len(committed_copies(known.source)),
-        # By place: where a table has versions, or no times, it is read by keys, and by its times again.
-        target_rows=len(committed_copies(known.target.unique(subset="place"))),
+        target_rows=len(committed_copies(_rows_once(known.target))),
     )
     clean = HopCounts(
         matched=first.number, source_keys=first.number, source_rows=first.source_rows, target_rows=first.target_rows

@@ -73,7 +73,7 @@ class TailTask:
 class TailRead:
     """Files of the copies that were found (`TAIL`), and of records and tombstones in their order (`LOG_ORDER`).
     `buckets`: those that any of them are in. `offsets`: number of those that were read, or tried; `expired`: of those
-    that were gone before, or could not be read and may be of a wanted key."""
+    that were gone before, or could not be read, or had elements and were compacted, and may be of a wanted key."""
 
     files: tuple[str, ...]
     offsets: int
@@ -185,12 +185,13 @@ def read_tail(task: TailTask) -> TailRead:
             if len(to_order):
                 ordered.append(_ordered(task, records.copies, to_order))
                 ordered.append(_ordered(task, records.tombstones, to_order))
-    if is_new and task.filters is not None and not has_bad:
+    compacted = reader.accounting.compacted if task.point.explode is not None else 0  # no newer record need have them
+    if is_new and task.filters is not None and not has_bad and not compacted:
         write_filter(storage, task.filters, reader, pl.concat(keys))
     return TailRead(
         files=_copies(task, copies),
         offsets=task.range.hi - task.range.lo,
-        expired=reader.accounting.expired + unread,
+        expired=reader.accounting.expired + compacted + unread,
         ordered_files=_written(task, "ordered", ordered),
         buckets=frozenset(name for frame in (*copies, *ordered) for name in _buckets(task, frame)),
     )

@@ -29,6 +29,7 @@ def in_another_topic(_: str) -> dict[str, Any]:
     return {"partial_transaction": {}}
 
 
+IN_ONE_RECORD: list[dict[str, Any]] = [{"offset": 0, "sequence": 0, "place": "0:0"}] * 2
 SESSIONS = [{}, {"producer_epoch": 1}]
 OTHER_LEADER = LogHistory(
     leader_changes=(
@@ -98,6 +99,25 @@ def finding(
         ("ledger→topic", [{}], [{}, {}], {}, "duplicate", "application_resend"),
         ("ledger→topic", [{}], [{}, {"sequence": 0}], {}, "duplicate", "sequence_repeated"),
         ("ledger→topic", [{}], [{}, {"sequence": 0, "partition": 1}], {}, "duplicate", "application_resend"),
+        ("ledger→topic", [{}], IN_ONE_RECORD, {}, "duplicate", "application_resend"),
+        (
+            "ledger→topic",
+            [{}],
+            [{**one, "producer_id": -1} for one in IN_ONE_RECORD],
+            {},
+            "duplicate",
+            "application_resend",
+        ),
+        ("ledger→topic", [{}], [*IN_ONE_RECORD, {"sequence": 0}], {}, "duplicate", "sequence_repeated"),
+        ("topic→store", IN_ONE_RECORD, [{}, {}], {}, "duplicate", "upstream_duplicate"),
+        (
+            "topic→store",
+            [{**one, "is_aborted": True} for one in IN_ONE_RECORD] + [{}],
+            [{}] * 3,
+            {},
+            "duplicate",
+            "read_uncommitted",
+        ),
         ("ledger→topic", [{}], [{"is_produced": True}, {}], {}, "duplicate", "late_original"),
         ("ledger→topic", [{}], [{"is_produced": True}, {}, {}], {}, "duplicate", "application_resend"),
         ("ledger→topic", [{}], [{"is_produced": True}] * 2, {}, "duplicate", "application_resend"),
