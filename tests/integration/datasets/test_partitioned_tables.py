@@ -233,8 +233,8 @@ def test_a_window_over_partitions_is_repaired_certified_and_undone(shop: Iceberg
 
 
 def test_an_orphan_is_adopted_as_it_is_only_into_the_partition_of_each_of_its_rows(shop: IcebergShop) -> None:
-    """What the statistics of a file say of its partition does not count its rows without a value, and may be missing:
-    readers would not look for these rows where the file is listed."""
+    """Statistics of a file count no rows without a value, and may be missing: readers would not look for these rows in
+    the partition that is taken from there."""
     describe(shop, leave="[stamp, more]", orphans="adopt")
     with shop.lake.table(WAREHOUSE).update_schema() as update:
         update.add_column("more", STRING)

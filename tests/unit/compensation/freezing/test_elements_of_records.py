@@ -1,4 +1,4 @@
-"""Of a record that has several elements of a key, the one is written by which its row was judged."""
+"""Test repairs of records that have several elements of a key: the one is written by which its row was judged."""
 
 import json
 from typing import Any
