@@ -1,11 +1,14 @@
-"""A shop of each test's own whose warehouse is an Iceberg table."""
+"""A lake of each test's own, its tables, and a shop whose warehouse is one of them."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from makewhole.config.connections import from_environment
+from makewhole.kinds import tables_of
 from makewhole.stack.kafka_server import KafkaServer
+from makewhole.tables.tables import Tables
 from makewhole_spark.carrier import Carrier
 from tests.integration.datasets.iceberg_shop import TABLE, IcebergShop
 from tests.world.environment import enter, service_environment
@@ -20,6 +23,13 @@ def lake(tmp_path: Path) -> Lake:
     folder = tmp_path / "lake"
     folder.mkdir()
     return Lake(folder=folder)
+
+
+@pytest.fixture
+def tables(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Tables:
+    """The tables of the lake, as everything else reaches them."""
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", lake.described)
+    return tables_of(from_environment("lake"))
 
 
 @pytest.fixture

@@ -47,13 +47,6 @@ WIDE: dict[str, Any] = {
 }
 
 
-@pytest.fixture
-def tables(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Tables:
-    """The tables of the lake, as everything else reaches them."""
-    monkeypatch.setenv("AIRFLOW_CONN_LAKE", lake.described)
-    return tables_of(from_environment("lake"))
-
-
 def chunk_id(number: int = 0, lease: int = 1, plan: str = "shop-1-0123456789ab") -> ChunkId:
     """Return the identity of a chunk."""
     return ChunkId(plan=plan, plan_sha256="0" * 64, target="lake", chunk=number, lease_epoch=lease)

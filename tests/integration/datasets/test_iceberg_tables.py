@@ -23,9 +23,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, StringType
 
 from makewhole.compute.normalise import table_frame
-from makewhole.config.connections import from_environment
 from makewhole.datasets.iceberg.held_view import OtherTableError
-from makewhole.kinds import tables_of
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.places.dataset_place import DatasetPlace
 from makewhole.model.points import KeyType, PointKind, TablePoint
@@ -47,13 +45,6 @@ BY_POSITION = DatasetPlace(
     topic="_kafka_metadata.topic",
     of_topics=("orders",),
 )
-
-
-@pytest.fixture
-def tables(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Tables:
-    """The tables of the lake, as everything else reaches them."""
-    monkeypatch.setenv("AIRFLOW_CONN_LAKE", lake.described)
-    return tables_of(from_environment("lake"))
 
 
 def shape_of(compare: Mapping[str, str] | None = None, **settings: Any) -> TableShape:

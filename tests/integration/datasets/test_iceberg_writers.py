@@ -12,12 +12,11 @@ from pyiceberg.table import Table
 
 from makewhole.datasets.iceberg.write import chunk_commit, commit
 from makewhole.tables.tables import Tables
-from tests.integration.datasets.test_iceberg_chunks import POINT, TABLE, chunk_id, new_amount, new_row, tables, write
+from tests.integration.datasets.test_iceberg_chunks import POINT, TABLE, chunk_id, new_amount, new_row, write
 from tests.world.iceberg_lake import Lake, in_order, rows_of
 from tests.world.orders import orders
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
-__all__ = ["tables"]
 
 _WRITER = """
 import sys

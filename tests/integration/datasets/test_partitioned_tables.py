@@ -25,8 +25,6 @@ from pyiceberg.transforms import (
 from pyiceberg.typedef import Record
 from pyiceberg.utils.datetime import datetime_to_micros
 
-from makewhole.config.connections import from_environment
-from makewhole.kinds import tables_of
 from makewhole.model.errors import RefusedError
 from makewhole.model.window import WindowState
 from makewhole.tables.tables import Tables
@@ -61,13 +59,6 @@ SPECS: dict[str, Partitioned] = {
     "amount": lambda spec: spec.add_field("amount", IdentityTransform(), "part"),
     "day and bucket": lambda spec: spec.add_field("at", DAY).add_field("id", BucketTransform(4)),
 }
-
-
-@pytest.fixture
-def tables(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Tables:
-    """The tables of the lake, as everything else reaches them."""
-    monkeypatch.setenv("AIRFLOW_CONN_LAKE", lake.described)
-    return tables_of(from_environment("lake"))
 
 
 def partition(lake: Lake, partitioned: Partitioned, table: str = TABLE) -> None:

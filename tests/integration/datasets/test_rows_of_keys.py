@@ -13,13 +13,11 @@ from makewhole.tables.shape import TableShape
 from makewhole.tables.tables import Tables
 from tests.integration.datasets.iceberg_shop import TABLE as WAREHOUSE
 from tests.integration.datasets.iceberg_shop import IcebergShop
-from tests.integration.datasets.test_iceberg_tables import TABLE, by_position, remove_position, shape_of, tables
+from tests.integration.datasets.test_iceberg_tables import TABLE, by_position, remove_position, shape_of
 from tests.world.iceberg_lake import ORDERS, POSITION, Lake, rows_of, with_position
 from tests.world.orders import orders
 from tests.world.pipeline_file import dataset
 from tests.world.shop import STORE_HOP
-
-__all__ = ["tables"]
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 

@@ -10,11 +10,9 @@ from makewhole.tables.reading import UnreadableFile
 from makewhole.tables.shape import EarlierRows, TimeBounds
 from makewhole.tables.tables import Tables
 from makewhole_spark.snapshot.read_tables import plans_of_one_view
-from tests.integration.datasets.test_iceberg_tables import TABLE, read, remove_position, shape_of, tables
+from tests.integration.datasets.test_iceberg_tables import TABLE, read, remove_position, shape_of
 from tests.world.iceberg_lake import Lake, rows_of
 from tests.world.orders import BORN, DAY, orders
-
-__all__ = ["tables"]
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 
