@@ -169,11 +169,21 @@ class PlanFolder:
                 found[number] = max(found.get(number, (-1, "")), (epoch, name))
         return {number: DecidedChunk.of_text(self._read(name)) for number, (_, name) in sorted(found.items())}
 
-    def open_decision(self, chunk: int) -> DecidedChunk | None:
-        """Return what was decided of a chunk without a receipt, and has to be carried out; None: nothing."""
-        decision = self.decisions().get(chunk)
-        clean = [int(name.split(".")[1]) for name in self._names() if name.startswith("clean.")]
-        return None if decision is None or decision.lease_epoch < max(clean, default=0) else decision
+    def open_decision(self, plan: ChunkId, chunk: int) -> DecidedChunk | None:
+        """Return what was decided of a chunk without a receipt, and has to be carried out; None: nothing.
+
+        Raises:
+            CorruptionError: it was decided for a plan of another content.
+        """
+        names = self._names()
+        clean = max((int(name.split(".")[1]) for name in names if name.startswith("clean.")), default=0)
+        latest = max((name for name in names if name.startswith(f"chunk.{chunk:06}.")), default=None)
+        if latest is None or int(latest.split(".")[2]) < clean:
+            return None
+        decision = DecidedChunk.of_text(self._read(latest))
+        if decision.plan_sha256 != plan.plan_sha256:
+            raise CorruptionError(f"chunk {chunk} of plan {self.plan} was decided at {self.target} for another content")
+        return decision
 
     def leave_none_open(self, lease_epoch: int) -> None:
         """Keep that whatever was decided under earlier leases has its receipt: a decision that comes from there since
@@ -200,17 +210,38 @@ class PlanFolder:
 
     # Receipts
 
+    def count_receipts(self) -> int:
+        """Count the receipts of the plan, without reading them.
+
+        Raises:
+            CorruptionError: they have holes.
+        """
+        found = sorted(int(name.split(".")[1]) for name in self._names() if name.startswith("receipt."))
+        if found != list(range(len(found))):
+            raise self._unfit()
+        return len(found)
+
+    def receipt(self, plan: ChunkId, chunk: int) -> ReceiptRow:
+        """Return the receipt of a chunk.
+
+        Raises:
+            CorruptionError: it was given for a plan of another content.
+        """
+        fields = json.loads(self._read(f"receipt.{chunk:06}.json"))
+        if fields["plan_sha256"] != plan.plan_sha256:
+            raise self._unfit()
+        return _receipt(fields)
+
     def receipts(self, plan: ChunkId) -> list[ReceiptRow]:
         """Return the receipts of the plan, in order.
 
         Raises:
             CorruptionError: they have holes, or were given for a plan of another content.
         """
-        found = {int(name.split(".")[1]): name for name in self._names() if name.startswith("receipt.")}
-        stored = [json.loads(self._read(found[number])) for number in sorted(found)]
-        if sorted(found) != list(range(len(found))) or any(one["plan_sha256"] != plan.plan_sha256 for one in stored):
-            raise CorruptionError(f"the receipts of plan {self.plan} at {self.target} do not fit the plan")
-        return [_receipt(one) for one in stored]
+        return [self.receipt(plan, chunk) for chunk in range(self.count_receipts())]
+
+    def _unfit(self) -> CorruptionError:
+        return CorruptionError(f"the receipts of plan {self.plan} at {self.target} do not fit the plan")
 
     def give_receipt(self, decision: DecidedChunk, undone: Sequence[str], why: Refusal) -> ReceiptRow:
         """Keep that a chunk is done but for the files that were not as it saw them, and remove what it had staged;

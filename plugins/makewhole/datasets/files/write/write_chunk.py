@@ -38,20 +38,22 @@ class FilesWriter:
     point: TablePoint
 
     def receipts(self, plan: ChunkId) -> list[ReceiptRow]:
-        done, kept = self._done(plan), self._kept(plan.plan, plan.target)
+        count, kept = self._count_done(plan), self._kept(plan.plan, plan.target)
+        done = kept.receipts(plan)
         kept.leave_none_open(plan.lease_epoch)
-        kept.remove_staged(len(done))
+        kept.remove_staged(count)
         return done
 
-    def _done(self, plan: ChunkId) -> list[ReceiptRow]:
-        """Return the receipts, once what a runner before has decided is carried out."""
+    def _count_done(self, plan: ChunkId) -> int:
+        """Count the receipts, once what a runner before has decided is carried out."""
         kept = self._kept(plan.plan, plan.target)
         kept.fence_off(plan.lease_epoch)
-        known = kept.receipts(plan)
-        decision = kept.open_decision(len(known))
+        count = kept.count_receipts()
+        decision = kept.open_decision(plan, count)
         if decision is None:
-            return known
-        return [*known, _carry_out(kept, plan, decision)]  # a runner died after it had decided
+            return count
+        _carry_out(kept, plan, decision)  # a runner died after it had decided
+        return count + 1
 
     def effects(self, plan: str, target: str, lease_epoch: int) -> Iterator[list[Effect]]:
         kept = self._kept(plan, target)
@@ -60,12 +62,11 @@ class FilesWriter:
 
     def write_chunk(self, point: TablePoint, chunk: ChunkId, items: Sequence[RowItem], guard: Guard) -> ReceiptRow:
         """Do as the protocol says. No dataset names erased keys, so what the guard answers depends on no row."""
-        done = self._done(chunk)
-        if chunk.chunk < len(done):
-            return done[chunk.chunk]
-        if chunk.chunk > len(done):
-            raise CorruptionError(f"plan {chunk.plan}: {chunk.target} has {len(done)} receipts, and not {chunk.chunk}")
-        kept = self._kept(chunk.plan, chunk.target)
+        done, kept = self._count_done(chunk), self._kept(chunk.plan, chunk.target)
+        if chunk.chunk < done:
+            return kept.receipt(chunk, chunk.chunk)
+        if chunk.chunk > done:
+            raise CorruptionError(f"plan {chunk.plan}: {chunk.target} has {done} receipts, and not {chunk.chunk}")
         kept_out = guard(lambda _: set(), items)
         decision = _decide(FileSource(self.connection, point), point, chunk, kept, items, kept_out)
         if not kept.decide(decision):
