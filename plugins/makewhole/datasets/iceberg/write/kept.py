@@ -173,8 +173,9 @@ class KeptTable:
     def of_plan(self, plan: str, target: str) -> KeptOfPlan:
         """Return what is kept of a plan at a target; nothing where the table is not there."""
         source = self._source()
-        if source is None:
-            return KeptOfPlan(source=None, rows=())
+        return KeptOfPlan(source=None, rows=()) if source is None else self._of_plan(source, plan, target)
+
+    def _of_plan(self, source: Snapshotted, plan: str, target: str) -> KeptOfPlan:
         since, rows = self._known.get((plan, target), (0, []))
         where = And(And(EqualTo("plan", plan), EqualTo("target", target)), NotEqualTo("kind", Keeping.EFFECT.value))
         new = self._rows(source, where, since)
@@ -195,10 +196,11 @@ class KeptTable:
     def put_back(self, plan: str) -> dict[tuple[str, int, str], str]:
         """Return the images of rows that were put back, by where the plan had moved them from."""
         source = self._source()
-        found = [] if source is None else self._rows(source, EqualTo("back_plan", plan))
-        own = [row for row in found if row["back_plan"] == plan]
+        if source is None:
+            return {}
+        own = [row for row in self._rows(source, EqualTo("back_plan", plan)) if row["back_plan"] == plan]
         by = {(row["plan"], row["target"]) for row in own}
-        done = {one.attempt for undo in by for one in self.of_plan(*undo).intents(Keeping.COMMITTED)}
+        done = {one.attempt for undo in by for one in self._of_plan(source, *undo).intents(Keeping.COMMITTED)}
         return {
             (row["back_plan"], row["back_seq"], row["back_place"]): row["after"]
             for row in own
