@@ -20,12 +20,18 @@ def require_ready(pipeline: Pipeline) -> None:
     """
     from makewhole.window.readiness.mistakes import Readiness, Weight
     from makewhole.window.readiness.points import look_at_points
-    from makewhole.window.readiness.service import look_at_journal, look_at_signing_key, look_at_storage
+    from makewhole.window.readiness.service import (
+        look_at_chain,
+        look_at_journal,
+        look_at_signing_key,
+        look_at_storage,
+    )
     from makewhole.window.readiness.spark import SPARK_CONNECTION, look_at_machine, look_at_spark
 
     found = Readiness()
     look_at_journal(found)
     look_at_storage(found)
+    look_at_chain(found, found, pipeline.name)
     look_at_signing_key(found, signing_key)  # a window that could not be certified is not begun
     look_at_spark(found, _fields(SPARK_CONNECTION))
     look_at_machine(found)

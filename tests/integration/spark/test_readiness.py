@@ -16,6 +16,7 @@ from makewhole.model.errors import ConfigurationError, TransientError
 from makewhole.orchestration.readiness import require_ready
 from makewhole.stack.environment import connection_kafka, connection_postgres
 from makewhole.stack.ports import free_ports
+from makewhole.window.certifying.certificate_chain import anchor_path
 from makewhole.window.readiness import points as points_module
 from tests.world.databases import Databases
 from tests.world.environment import set_connection, take_connection
@@ -99,6 +100,21 @@ def test_every_mistake_is_named_at_once_with_what_to_write(
     *_, last = str(caught.value).splitlines()
     assert last.startswith("7 things to mend before a window can be judged: journal: schema: has no schema")
     assert "makewhole check --live" in last
+
+
+def test_no_window_is_opened_with_a_journal_from_before_its_certificates(shop: ReconciledShop) -> None:
+    published = shop.folder / "storage" / anchor_path("shop", 1)
+    published.parent.mkdir(parents=True)
+    published.write_text("{}")
+
+    with pytest.raises(ConfigurationError) as caught:
+        require_ready(shop.pipeline)
+    _, document = checked(shop)
+
+    [problem] = caught.value.problems
+    assert problem.file == "certificates of shop"
+    assert "the journal ends before it" in problem.found and "No window can be judged" in problem.found
+    assert "certificates of shop" in {found["file"] for found in document["problems"]}
 
 
 def test_what_does_not_answer_is_tried_again_and_what_is_wrong_is_not(

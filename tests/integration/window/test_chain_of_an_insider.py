@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 from psycopg2.extras import Json
 
+from makewhole.journal import certificates
+from makewhole.journal.database import connect
 from makewhole.model.errors import CorruptionError
 from makewhole.model.window import WindowState
 from makewhole.signing.keys import SigningKey, sha256_of
-from makewhole.window.certifying.certificate_chain import anchor_bytes
+from makewhole.window.certifying.certificate_chain import anchor_bytes, require_none_ahead
 from tests.world.certified import CertifiedPipeline
 
 pytestmark = pytest.mark.integration
@@ -148,6 +150,21 @@ def test_nothing_is_certified_on_top_of_a_tail_that_is_missing(demo: CertifiedPi
     assert "Nothing was certified" in str(caught.value)
     assert demo.sql("select state from makewhole.window where number = 3") == [("open",)]
     assert len(demo.entries()) == 1
+
+
+def test_a_journal_from_before_a_certificate_is_missed_and_one_that_grew_meanwhile_is_not(
+    demo: CertifiedPipeline,
+) -> None:
+    demo.close(1)
+    with connect(demo.journal) as journal:
+        before = certificates.last(journal, "demo")
+        demo.close(2)
+
+        require_none_ahead(journal, demo.storage, "demo", before, "Nothing was written")  # read before it grew
+
+        demo.sql("delete from makewhole.certificate where ordinal = 2")
+        with pytest.raises(CorruptionError, match=r"entry 2 .* the journal ends before it: .* Nothing was written\."):
+            require_none_ahead(journal, demo.storage, "demo", before, "Nothing was written")
 
 
 # A chain made again

@@ -17,7 +17,7 @@ from makewhole.orchestration.task_ids import ONCALL_DAG
 from makewhole.signing.key_files import KEY_CONNECTION, KEY_VARIABLE, signing_key_from_environment
 from makewhole.window.readiness.mistakes import Readiness
 from makewhole.window.readiness.points import look_at_points
-from makewhole.window.readiness.service import look_at_journal, look_at_signing_key, look_at_storage
+from makewhole.window.readiness.service import look_at_chain, look_at_journal, look_at_signing_key, look_at_storage
 from makewhole.window.readiness.spark import SPARK_CONNECTION, look_at_spark
 
 _POOLS = 1000
@@ -49,7 +49,8 @@ class Live(ClosingContext):
             self._look_at_pools(found, self._api)
 
     def look_at_pipeline(self, found: Readiness, pipeline: Pipeline) -> None:
-        """Note what is wrong with what a pipeline names, and with its DAG."""
+        """Note what is wrong with what a pipeline names, with its certificates, and with its DAG."""
+        look_at_chain(found, self._service, pipeline.name)
         named = {name for point in pipeline.points.values() for name in point.connections}
         elsewhere = {name for name in named if not _is_here(name) and self._airflow_has(name) is not None}
         look_at_points(found, pipeline, elsewhere)

@@ -9,7 +9,7 @@ from makewhole.model.gate import GateAnswer
 from makewhole.model.plan import Plan, PlanState
 from makewhole.orchestration.steps.recorded_failure import recorded
 from makewhole.orchestration.steps.step import step
-from makewhole.orchestration.steps.window_of_run import load_context
+from makewhole.orchestration.steps.window_of_run import load_context, require_whole_journal
 from makewhole.orchestration.task_ids import APPROVE, CERTIFY, COMPENSATE, POLL_SECONDS, VERIFY
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ def compensate() -> int:
     from makewhole.self_check.systems import systems_of
 
     context = load_context()
+    require_whole_journal(context)
     receipts = compensate_window(context, lambda progress: logger.info("%s", progress))
     if context.pipeline.self_check is not None:
         logger.info("the self-check's loader read %d records", load(systems_of(context.pipeline, context.connections)))

@@ -16,7 +16,7 @@ from makewhole.model.plan import Plan, PlanState
 from makewhole.model.window import WindowState
 from makewhole.orchestration.steps.publishing import note_revoked
 from makewhole.orchestration.steps.step import step
-from makewhole.orchestration.steps.window_of_run import load_pipeline
+from makewhole.orchestration.steps.window_of_run import load_pipeline, require_whole_journal
 from makewhole.orchestration.task_ids import APPROVE, RESTORE, undo_dag_id
 
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ def restore() -> int:
         undo = plans.undo_of(journal, undone)
     if undo is None:
         raise RefusedError(f"plan {undone} has no undo that could be done; ask for it again")
+    require_whole_journal(window_context)
     return len(run_window_plan(window_context, undo.plan.id, lambda progress: logger.info("%s", progress)))
 
 

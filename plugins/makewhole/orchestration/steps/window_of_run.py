@@ -75,6 +75,21 @@ def _load_window(context: Mapping[str, Any]) -> tuple[Pipeline, "Window"]:
         return pipeline, windows.load(journal, opened["pipeline"], opened["window"], opened["revision"])
 
 
+def require_whole_journal(context: "WindowContext") -> None:
+    """Check that the journal, which says what a plan has done already, has all that was published of its pipeline.
+
+    Raises:
+        CorruptionError: it ends before: nothing may be written by it.
+    """
+    from makewhole.journal import certificates
+    from makewhole.journal.database import connect
+    from makewhole.window.certifying.certificate_chain import require_none_ahead
+
+    name = context.pipeline.name
+    with connect() as journal:
+        require_none_ahead(journal, context.storage, name, certificates.last(journal, name), "Nothing was written")
+
+
 @dataclass(frozen=True, kw_only=True)
 class _WindowOfRun:
     """The window of a run: what a task that finds its step committed loads, in place of all that a step needs."""

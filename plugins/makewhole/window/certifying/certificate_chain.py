@@ -40,14 +40,7 @@ class ChainWriter:
         windows.lock_pipeline(self.journal, pipeline)
         last = certificates.last(self.journal, pipeline)
         self._publish_rest(pipeline, last)
-        ahead = (0 if last is None else last.ordinal) + 1
-        if self.storage.read_if_exists(anchor_path(pipeline, ahead)) is not None:
-            raise CorruptionError(
-                f"{pipeline}: entry {ahead} of the chain of certificates stands beside the files, in "
-                f"{self.storage.uri(anchor_path(pipeline, ahead))}, and the journal ends before it: it was removed "
-                "there, or an old backup was restored. Nothing was certified. Restore the journal with this entry; "
-                f"see `makewhole certificate verify {pipeline}`"
-            )
+        require_none_ahead(self.journal, self.storage, pipeline, last, "Nothing was certified")
 
     def certify(self, pipeline: Pipeline, window: Window) -> ChainEntry:
         """Append the certificate of a revision."""
@@ -119,6 +112,31 @@ class ChainWriter:
             rest.append(last)
             last = certificates.entry(self.journal, pipeline, last.ordinal - 1)
         self.publish(rest[::-1])
+
+
+def require_none_ahead(
+    journal: PgConnection, storage: Storage, pipeline: str, last: ChainEntry | None, undone: str
+) -> None:
+    """Check that the journal, whose last entry was read before, has all of the chain that was published. `undone`: what
+    was not done where it has not.
+
+    Raises:
+        CorruptionError: the files have more of the chain than the journal.
+    """
+    ahead = _next_ordinal(last)
+    while storage.read_if_exists(anchor_path(pipeline, ahead)) is not None:
+        looked, ahead = ahead, _next_ordinal(certificates.last(journal, pipeline))
+        if ahead == looked:  # and no other process has lengthened it meanwhile
+            raise CorruptionError(
+                f"{pipeline}: entry {ahead} of the chain of certificates stands beside the files, in "
+                f"{storage.uri(anchor_path(pipeline, ahead))}, and the journal ends before it: it was removed "
+                f"there, or an old backup was restored. {undone}. Restore the journal with this entry; "
+                f"see `makewhole certificate verify {pipeline}`"
+            )
+
+
+def _next_ordinal(last: ChainEntry | None) -> int:
+    return (0 if last is None else last.ordinal) + 1
 
 
 def _revocation(window: Window, revoked: ChainEntry, state: WindowState, reason: str) -> ChainEntry:

@@ -32,9 +32,11 @@ class Mistake:
 
 @dataclass(kw_only=True)
 class Readiness:
-    """The things that were asked, by name, the mistakes among them, and what could not be asked here, with why."""
+    """The things that were asked, by name, those that were not as needed (`failed`), the mistakes among them, and what
+    could not be asked here, with why."""
 
     asked: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
     mistakes: list[Mistake] = field(default_factory=list)
     not_asked: list[str] = field(default_factory=list)
 
@@ -55,6 +57,7 @@ class Readiness:
     def asking(self, thing: str, place: str, remedy: str = "Correct what it names, then check again") -> Iterator[None]:
         """Run a block that asks for a thing: our errors in it become problems. `place`: where it is configured."""
         self.asked.append(thing)
+        known = len(self.mistakes)
         try:
             yield
         except ConfigurationError as error:
@@ -65,6 +68,8 @@ class Readiness:
             self.note(Problem(file=thing, path=place, found=str(error), remedy=again), Weight.AWAY)
         except MakewholeError as error:
             self.note(Problem(file=thing, path=place, found=str(error), remedy=remedy))
+        if len(self.mistakes) > known:
+            self.failed.append(thing)
 
     def require(self) -> None:
         """Return where a window can be judged.

@@ -1,13 +1,16 @@
-"""Ask for what every pipeline needs besides its points: the journal, the storage, the key of certificates."""
+"""Ask for what every pipeline needs besides its points: the journal, the storage, and what certificates take."""
 
 from collections.abc import Callable
 from uuid import uuid4
 
-from makewhole.journal import schema_version
+from makewhole.journal import certificates, schema_version
+from makewhole.journal.database import connect
 from makewhole.lake.storage import Storage
 from makewhole.model.errors import ConfigurationError, Problem
+from makewhole.window.certifying.certificate_chain import require_none_ahead
 from makewhole.window.readiness.mistakes import Readiness
 
+_JOURNAL, _STORED = "journal", "storage"
 _STORAGE = "MAKEWHOLE_STORAGE"
 _PROBE = b"makewhole writes, reads and removes this file to see that it may"
 
@@ -15,7 +18,7 @@ _PROBE = b"makewhole writes, reads and removes this file to see that it may"
 def look_at_journal(found: Readiness) -> None:
     """Ask whether the journal answers, whether its schema is the one that is needed, and whether its user has the
     rights of the service."""
-    with found.asking("journal", "MAKEWHOLE_JOURNAL_DSN"):
+    with found.asking(_JOURNAL, "MAKEWHOLE_JOURNAL_DSN"):
         schema_version.require_current()
         missing = schema_version.missing_rights()
         if missing:
@@ -24,7 +27,7 @@ def look_at_journal(found: Readiness) -> None:
 
 def look_at_storage(found: Readiness) -> None:
     """Write a small file into the storage, read it, and remove it."""
-    with found.asking("storage", _STORAGE):
+    with found.asking(_STORED, _STORAGE):
         storage = Storage.from_environment()
         path = f"makewhole-probe-{uuid4().hex}"
         for act, done in (
@@ -67,3 +70,14 @@ def look_at_signing_key(found: Readiness, read_key: Callable[[], object]) -> Non
     """Read the key that signs certificates, by what raises ConfigurationError where there is none."""
     with found.asking("signing key", "MAKEWHOLE_SIGNING_KEY"):
         read_key()
+
+
+def look_at_chain(found: Readiness, service: Readiness, pipeline: str) -> None:
+    """Ask whether the journal has all certificates of a pipeline that were published: what it lacks was judged, and is
+    not known there. Where `service`, which was asked before, has no journal or storage to ask, nothing more is said."""
+    if {_JOURNAL, _STORED} & {*service.failed}:
+        return
+    remedy = "Restore the journal as it was, with every entry that stands beside the files"
+    with found.asking(f"certificates of {pipeline}", "journal", remedy), connect() as journal:
+        last = certificates.last(journal, pipeline)
+        require_none_ahead(journal, Storage.from_environment(), pipeline, last, "No window can be judged")
