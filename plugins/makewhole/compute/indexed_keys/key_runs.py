@@ -25,10 +25,11 @@ def build_key_run(copies: pl.DataFrame, *, has_versions: bool) -> pl.DataFrame:
     """Build the run of committed copies (`TOPIC_KEYS` with `is_replay` and `is_produced`), in key order.
 
     It has the first original copy of each key, or the first replay where there is no original; with versions also the
-    latest version, in columns `last_…`. A first copy that a tombstone ended has no version any more. Where a record
-    without a version came after versions, these are the first copy of the highest, and that record.
+    latest version, in columns `last_…`. Where elements of one record contradict each other it has no value. A first
+    copy that a tombstone ended has no version any more. Where a record without a version came after versions, these
+    are the first copy of the highest, and that record.
     """
-    wide = _with_missing_columns(copies)
+    wide = _without_contradictions(_with_missing_columns(copies))
     wide = wide.with_columns(_filters(wide))
     wide = _with_unnumbered(_with_ends(wide)) if has_versions else wide.with_columns(_NOT_FIRST)
     run = (
@@ -46,6 +47,16 @@ def build_key_run(copies: pl.DataFrame, *, has_versions: bool) -> pl.DataFrame:
         .select(*_ROW, *(pl.col(name).alias(f"last_{name}") for name in _LATEST))
     )
     return run.join(latest, on=_ROW, how="left", maintain_order="left").drop(_FILTERS)
+
+
+def _without_contradictions(copies: pl.DataFrame) -> pl.DataFrame:
+    """Take the values from elements of one record that contradict each other: none of them came first, so what the
+    record says of their key is not known."""
+    of_element = (*HASH, "partition", "offset", "version")
+    if not copies.select(of_element).is_duplicated().any():
+        return copies
+    is_one = pl.col("row_hash").n_unique().over(of_element) == 1
+    return copies.with_columns(pl.when(is_one).then("row_hash"))
 
 
 def _with_ends(copies: pl.DataFrame) -> pl.DataFrame:

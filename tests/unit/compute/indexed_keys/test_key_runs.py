@@ -76,6 +76,26 @@ def test_a_run_has_the_highest_version_and_the_record_without_one_that_came_afte
     ]
 
 
+@pytest.mark.parametrize("has_versions", [False, True])
+def test_elements_of_one_record_that_contradict_each_other_leave_no_value(has_versions: bool) -> None:
+    log = copies(
+        {"key": "a", "offset": 3, "row_hash": 7},
+        {"key": "a", "offset": 3, "row_hash": 8},
+        {"key": "b", "offset": 3, "row_hash": 7},
+        {"key": "b", "offset": 3, "row_hash": 7},
+        {"key": "c", "offset": 4, "row_hash": 1},
+        {"key": "c", "offset": 5, "row_hash": 2},
+        {"key": "d", "offset": 5, "row_hash": 3, "version": 1},
+        {"key": "d", "offset": 5, "row_hash": 4, "version": 2},
+    )
+    run = build_key_run(log, has_versions=has_versions)
+
+    named = run.join(log.select("key", *HASH).unique(), on=HASH).sort("key")
+    assert named.select("key", "row_hash").rows() == [("a", None), ("b", 7), ("c", 1), ("d", 3)]
+    if has_versions:
+        assert named.select("key", "last_row_hash").rows() == [("a", None), ("b", 7), ("c", 2), ("d", 4)]
+
+
 def test_a_run_of_an_older_version_is_read_and_lacks_columns_as_null() -> None:
     old = build_key_run(LOG, has_versions=False).select(*HASH, "place", "is_replay", "row_hash")
 
