@@ -85,6 +85,11 @@ def _check_topics(place: YamlPlace, into: Sequence[Hop], topics: Sequence[TopicP
                 f"Write 'key: kafka.key' (or 'header:NAME') at points.{topic.name}, if its records have the key there. "
                 + _EXAMPLE,
             )
+        elif topic.explode is not None:
+            place.complain(
+                f"the events of {topic.name} are elements of its records, and a tombstone has none: it names no key",
+                _EXAMPLE,
+            )
         elif in_value:
             place.complain(
                 f"the key of {topic.name} is in the value ({', '.join(in_value)}), which a tombstone does not have",

@@ -116,6 +116,16 @@ def test_tombstones_that_say_nothing_of_a_store_are_refused(write: Callable[...,
     assert f"{problem.path}: {problem.found}. {problem.remedy}" == f"points.store.erased (line 6): {found}"
 
 
+def test_tombstones_name_no_elements(write: Callable[..., Path]) -> None:
+    text = FILE.replace("ERASED", ", erased: tombstones").replace('"$.region", "$.id"', '"$.id", "$.lines[*].no"')
+    with pytest.raises(ConfigurationError) as caught:
+        load_pipeline(write(text.replace("kind: topic", 'explode: "$.lines[*]", kind: topic')))
+    assert [f"{problem.path}: {problem.found}. {problem.remedy}" for problem in caught.value.problems] == [
+        "points.store.erased (line 6): the events of log are elements of its records, and a tombstone has none: it "
+        f"names no key. {EXAMPLE}"
+    ]
+
+
 def test_what_decides_a_verdict_has_tombstones_only_where_the_file_has_them(write: Callable[..., Path]) -> None:
     plain, by_table, by_tombstones = (
         configuration_document(load_pipeline(write(text)))["points"]["store"]["erased"]
