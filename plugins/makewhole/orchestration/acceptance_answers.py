@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from makewhole.orchestration.access import requested_name
-from makewhole.orchestration.answers import Approvers, answer_of, as_event
+from makewhole.orchestration.answers import Approvers, answer_of, as_event, question_of
 from makewhole.orchestration.steps.accepting import requested_pipeline
 from makewhole.orchestration.steps.step import step
-from makewhole.orchestration.task_ids import PLAN
 
 if TYPE_CHECKING:
     from makewhole.model.acceptance import Acceptance
@@ -52,16 +51,10 @@ def copy_answer(context: Mapping[str, Any], event: Mapping[str, Any]) -> None:
 
     if "error" in event:
         return
-    asked, answer = _own_acceptance(context), answer_of(_shown(context), event, context["dag_run"].run_id)
+    asked, answer = _own_acceptance(context), answer_of(question_of(context), event, context["dag_run"].run_id)
     policy = requested_pipeline(context).approval
     answered = record_answer_to(journal_dsn(), asked.id, answer, policy, read_groups())
     logger.info("acceptance %s is %s, by %s", answered.id, answered.state.value, answered.decided_by or "no person")
-
-
-def _shown(context: Mapping[str, Any]) -> dict[str, str]:
-    """Return what the task `plan` of the same run asks about."""
-    shown: dict[str, str] = context["ti"].xcom_pull(task_ids=PLAN, key="approval")
-    return shown
 
 
 def _own_acceptance(context: Mapping[str, Any]) -> "Acceptance":
@@ -71,4 +64,4 @@ def _own_acceptance(context: Mapping[str, Any]) -> "Acceptance":
 
     run, pipeline = context["dag_run"].run_id, requested_name(context)
     with connect() as journal:
-        return require_own_acceptance(journal, pipeline, run, _shown(context)["acceptance"])
+        return require_own_acceptance(journal, pipeline, run, question_of(context)["acceptance"])

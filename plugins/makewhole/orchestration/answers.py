@@ -50,13 +50,28 @@ def read_approvers(context: Mapping[str, Any]) -> Approvers:
     return Approvers(people=people, expires=pipeline.approval.expires)
 
 
+def question_of(context: Mapping[str, Any]) -> dict[str, str]:
+    """Return what the task `plan` of the same run asks about.
+
+    Raises:
+        AirflowFailException: it asks nothing.
+    """
+    shown: dict[str, str] | None = context["ti"].xcom_pull(task_ids=PLAN, key="approval")
+    if shown is None:
+        raise AirflowFailException(
+            "the task `plan` of this run left no question: it was marked as a success by hand, or its XCom was "
+            "removed. Nothing was asked or written. Clear `plan`, and what comes after it runs again with it"
+        )
+    return shown
+
+
 @step
 def note_question(context: Mapping[str, Any], approvers: Approvers) -> None:
     """Write until when the plan of a run waits for an answer."""
     from makewhole.journal import plans
     from makewhole.journal.database import connect
 
-    shown = context["ti"].xcom_pull(task_ids=PLAN, key="approval")
+    shown = question_of(context)
     with connect() as journal:
         plans.note_question(journal, shown["plan"], datetime.now(UTC) + approvers.expires)
 
@@ -70,7 +85,7 @@ def recorded_answer(context: Mapping[str, Any]) -> dict[str, Any] | None:
     from makewhole.journal import plans
     from makewhole.journal.database import connect
 
-    shown = context["ti"].xcom_pull(task_ids=PLAN, key="approval")
+    shown = question_of(context)
     _require_own_plan(context, shown["plan"])
     with connect() as journal:
         given = plans.approval_of(journal, shown["plan"])
@@ -89,7 +104,7 @@ def copy_answer(context: Mapping[str, Any], event: Mapping[str, Any]) -> None:
 
     if "error" in event:
         return
-    shown = context["ti"].xcom_pull(task_ids=PLAN, key="approval")
+    shown = question_of(context)
     answer = answer_of(shown, event, context["dag_run"].run_id)
     _require_own_plan(context, shown["plan"])
     policy, groups, asked_by = _pipeline(context).approval, read_groups(), _asked_by(context)

@@ -128,6 +128,10 @@ class PublishStep(SparkStep):
         publishing.announce(context)
 
 
+_SHOWN = "{{ (ti.xcom_pull(task_ids='plan', key='approval') or {}).get('%s', '') }}"
+"""A part of what the task `plan` asks about; empty where it left nothing, which `answers.question_of` says in words."""
+
+
 class PlanApproval(ApprovalOperator):
     """A question to a person about the plan of a run; who may answer, and for how long, comes from the pipeline.
 
@@ -139,8 +143,8 @@ class PlanApproval(ApprovalOperator):
         """Make the task that asks about the plan which the task `plan` of the same run froze."""
         return cls(
             task_id=task_ids.APPROVE,
-            subject="{{ ti.xcom_pull(task_ids='plan', key='approval')['subject'] }}",
-            body="{{ ti.xcom_pull(task_ids='plan', key='approval')['body'] }}",
+            subject=_SHOWN % "subject",
+            body=_SHOWN % "body",
             defaults=cls.REJECT,
         )
 
