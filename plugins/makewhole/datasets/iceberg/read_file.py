@@ -28,7 +28,10 @@ from pyiceberg.table import Table
 from pyiceberg.types import ListType, MapType
 
 from makewhole.datasets.iceberg.data_files import ListedFile
+from makewhole.datasets.iceberg.null_lists import keep_null_lists
 from makewhole.model.errors import RefusedError
+
+keep_null_lists()
 
 _BLOCK_BYTES = 8 << 20
 _NANOSECONDS_FROM = 3

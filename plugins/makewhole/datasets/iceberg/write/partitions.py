@@ -13,7 +13,10 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
 from makewhole.datasets.iceberg.describe import arrow_schema
+from makewhole.datasets.iceberg.null_lists import keep_null_lists
 from makewhole.model.errors import RefusedError
+
+keep_null_lists()
 
 _NOT_COMPUTED = (ValueError, TypeError, NotImplementedError, pa.ArrowException)
 
