@@ -28,9 +28,10 @@ def files_by_commits(before: SnapshotView, now: Sequence[ListedFile], without: C
     their commits. `without`: the files that the view of now leaves out.
 
     There are none where it left a file out that is not known any more: that was a list of files, or its rows are in
-    another file since, and nothing tells in which.
+    another file since, and nothing tells in which; and none where it was of the table's first format, in which commits
+    have no numbers.
     """
-    if not {*without}.union(*(one.paths for one in now)).issuperset(before.without):
+    if not before.sequence or not {*without}.union(*(one.paths for one in now)).issuperset(before.without):
         return []
     older = [one for one in now if one.sequence <= before.sequence and one.paths.isdisjoint(before.without)]
     return [replace(one, deletes=()) for one in older]
