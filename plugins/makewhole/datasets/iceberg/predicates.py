@@ -36,11 +36,19 @@ def inside(schema: Schema, point: TablePoint, bounds: TimeBounds | None) -> Bool
     if bounds is None or point.time is None:
         return ALWAYS_TRUE
     kind = schema.find_field(point.time).field_type
-    if not isinstance(kind, DateType | TimestampType | TimestamptzType):
+    if not isinstance(kind, DateType | TimestampType | TimestamptzType) or _is_null_with_its_parent(schema, point.time):
         return ALWAYS_TRUE
     spans = [(bounds.start, bounds.end), *((one.start, one.end) for one in bounds.earlier)]
     dated = [_between(point.time, kind, start, end) for start, end in spans]
     return reduce(_either, dated, IsNull(point.time))
+
+
+def _is_null_with_its_parent(schema: Schema, column: str) -> bool:
+    """Return whether a column takes no null, and is a part of another one, without which it is null all the same. By
+    pyiceberg it never is."""
+    parts, known = column.split("."), set(schema.column_names)
+    outer = [name for name in (".".join(parts[:number]) for number in range(1, len(parts))) if name in known]
+    return schema.find_field(column).required and any(schema.find_field(name).optional for name in outer)
 
 
 def _either(one: BooleanExpression, other: BooleanExpression) -> BooleanExpression:
