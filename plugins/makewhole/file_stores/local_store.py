@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, NoReturn
 
 from makewhole.file_stores.store import FileEntry, FileStamp, answering, as_changed, hidden_name
+from makewhole.model.errors import TransientError
 
 _MILLISECOND = 1_000_000
 
@@ -36,8 +37,7 @@ class LocalStore:
         if not top.exists():
             return []
         with answering(self.root), as_changed(self.root):
-            walked = os.walk(top, onerror=_raise)  # else a folder that cannot be read would be an empty one
-            found = [self._listed(Path(below, name)) for below, _, names in walked for name in names]
+            found = [self._listed(full) for full in _files_below(top, Path(self.root).resolve())]
             return sorted(file for file in found if file is not None)
 
     def find(self, path: str) -> FileEntry | None:
@@ -46,7 +46,13 @@ class LocalStore:
 
     def open(self, path: str) -> IO[bytes]:
         with answering(self.root):
-            return self._full(path).open("rb")
+            full = self._full(path)
+            if full.is_symlink() and not full.exists():
+                raise TransientError(
+                    f"{full} is a link, and {full.readlink()}, to which it leads, is not there: mount what that lies "
+                    "on, or remove the link; then try again"
+                )
+            return full.open("rb")
 
     def broken_part(self, path: str) -> str:  # noqa: ARG002 - a part of a file is never alone
         return ""
@@ -102,16 +108,37 @@ class LocalStore:
         return Path(self.root, path)
 
     def _listed(self, full: Path) -> FileEntry | None:
-        """Return a file that is there; it may have gone since its folder was listed."""
-        try:
-            status = full.stat()
-        except FileNotFoundError:
+        """Return a file that is there; it may have gone since its folder was listed. A link that leads nowhere is
+        there: what it leads to may be a file, or a folder of many."""
+        status = _status(full)
+        if status is None:
             return None
         return FileEntry(
             path=full.relative_to(self.root).as_posix(),
             size_bytes=status.st_size,
             modified_ms=status.st_mtime_ns // _MILLISECOND,
         )
+
+
+def _files_below(top: Path, root: Path) -> Iterator[Path]:
+    """Yield the files below a folder, those in folders that lie elsewhere and are linked here among them, as readers
+    of datasets list them. A link to a folder below the root is another name of one that is listed itself."""
+    known = {root}
+    for below, folders, names in os.walk(top, onerror=_raise, followlinks=True):  # onerror: not readable is not empty
+        yield from (Path(below, name) for name in names)
+        for link in (Path(below, name) for name in [*folders] if Path(below, name).is_symlink()):
+            to = link.resolve()
+            if root.is_relative_to(to) or any(to.is_relative_to(one) for one in known):
+                folders.remove(link.name)
+            known.add(to)
+
+
+def _status(full: Path) -> os.stat_result | None:
+    with suppress(FileNotFoundError):
+        return full.stat()
+    with suppress(FileNotFoundError):
+        return full.lstat()
+    return None
 
 
 def _raise(error: OSError) -> NoReturn:
