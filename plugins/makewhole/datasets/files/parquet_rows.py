@@ -102,7 +102,7 @@ def read_rows(
         present = [name for name in columns if name in own.names and name not in data.folders]
         edges = np.cumsum([0, *(file.metadata.row_group(at).num_rows for at in range(file.num_row_groups))])
         for at in range(file.num_row_groups) if groups is None else groups:
-            if not may_hold(file, at, wanted):
+            if not may_hold(file, at, wanted, data.folders):
                 continue
             table = _group(store, data, file, at, present, spoilt)
             if table is None:

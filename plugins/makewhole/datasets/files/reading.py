@@ -128,7 +128,9 @@ def _groups_in_doubt(
     for data in sorted({one.data for one in spoilt}):
         groups = [one.group for one in spoilt if one.data == data]
         with opened(source.store, data) as file:
-            held = {key for key, wanted in asked.items() if any(may_hold(file, at, wanted) for at in groups)}
+            held = {
+                key for key, wanted in asked.items() if any(may_hold(file, at, wanted, data.folders) for at in groups)
+            }
         named = keys_within(data, point, held)
         yield _in_doubt(data, point, keys=frozenset(held if named is None else named), is_unreadable=True)
 

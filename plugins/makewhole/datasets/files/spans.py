@@ -3,7 +3,8 @@
 Each may let more rows through than are wanted: what is read is held to the bounds and the keys themselves.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -94,16 +95,25 @@ def _edge(value: Any) -> EdgeValue:
     return value
 
 
-def may_hold(file: pq.ParquetFile, group: int, wanted: Wanted) -> bool:
-    """Return whether a group of rows may hold what is asked for. Without statistics it may."""
+def may_hold(file: pq.ParquetFile, group: int, wanted: Wanted, folders: Collection[str] = ()) -> bool:
+    """Return whether a group of rows may hold what is asked for. Without statistics it may. `folders`: the columns that
+    the names of folders hold, of which the statistics of the file say nothing."""
     if wanted is None:
         return True
-    found = file.metadata.row_group(group)
-    by_path = {found.column(at).path_in_schema: found.column(at) for at in range(found.num_columns)}
+    by_path = _columns_by_path(file.metadata.row_group(group))
+    by_path = {path: column for path, column in by_path.items() if path not in folders}
     types = {field.name: field.type for field in file.schema_arrow}
     return any(
         all(_may_meet(by_path.get(span.column), types.get(span.column), span) for span in spans) for spans in wanted
     )
+
+
+def _columns_by_path(group: Any) -> dict[str, Any]:
+    """Return the columns of a group of rows by path. A name with dots in it may be the path of a part of another
+    column, too: which of the two is asked for cannot be seen, and neither is returned."""
+    columns = [group.column(at) for at in range(group.num_columns)]
+    number = Counter(column.path_in_schema for column in columns)
+    return {column.path_in_schema: column for column in columns if number[column.path_in_schema] == 1}
 
 
 def _may_meet(column: Any, kind: ColumnType | None, span: Span) -> bool:
