@@ -1,10 +1,15 @@
 """Test that a chunk of a plan on files happens once, wherever its runner is killed, and whoever goes on with it."""
 
+import io
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC
+from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from makewhole.datasets.files.open_dataset import FilesSession
@@ -18,7 +23,7 @@ from makewhole.model.refusal import Refusal
 from makewhole.tables.items import QuarantineRows, RestoreRow, RowItem, UpsertRow
 from makewhole.tables.receipts import ChunkId, KeptAtTarget
 from tests.integration.files.test_files_windows import MADE
-from tests.world.files_lake import FilesPlace, row_of, rows_of
+from tests.world.files_lake import ORDERS, FilesPlace, row_of, rows_of
 
 pytestmark = pytest.mark.integration
 
@@ -292,6 +297,25 @@ def test_every_other_row_and_column_of_a_file_stays_as_it_was(place: FilesPlace)
     after = place.table("a.parquet")
     assert after.equals(before.slice(0, 12))
     assert after.schema.equals(before.schema)
+
+
+def test_moments_are_written_in_the_form_that_the_files_of_the_dataset_have(place: FilesPlace) -> None:
+    """Spark and Hive write them as INT96 by their older settings, and refuse nanoseconds in another form."""
+    point, naive = point_of(place), ORDERS.set(4, pa.field("at", pa.timestamp("us")))
+    rows = [{**row, "at": row["at"].replace(tzinfo=None)} for row in rows_of([*MADE[:2], *MADE[3:7], MADE[4]])]
+    rows[5]["amount"] = Decimal("1.00")
+    for name, some in (("a.parquet", rows[:6]), ("b.parquet", rows[6:])):
+        place.add(name, some, naive, use_deprecated_int96_timestamps=True)
+
+    FilesWriter(connection=place.connection, point=point).write_chunk(
+        point, chunk_of(), items_of(place, point), nothing
+    )
+
+    found = [name for name in place.names() if not name.startswith("_")]
+    schemas = [pq.ParquetFile(io.BytesIO(place.content(name))).schema for name in found]
+    assert {schema.column(4).physical_type for schema in schemas} == {"INT96"}
+    moments = {row["id"]: row["at"].replace(tzinfo=UTC) for row in place.rows()}
+    assert moments == {row["id"]: row["at"] for row in rows_of(MADE[:7])}
 
 
 def test_what_an_ended_plan_did_is_removed_leases_last_and_again_after_a_kill(place: FilesPlace) -> None:

@@ -87,6 +87,11 @@ class FileSource:
         return self.listing.files
 
     @property
+    def newest_first(self) -> Sequence[DataFile]:
+        """The files that count, the last written one first."""
+        return sorted(self.files, key=lambda one: (-one.file.modified_ms, one.path))
+
+    @property
     def view(self) -> str:
         """The text by which readers find this listing again."""
         return view_text(self.files)
@@ -108,7 +113,7 @@ class FileSource:
         """Return the columns of all files, each with the type that it has in the newest; with `wanted`, of no more
         files than it takes to know these. None: there is no file. Raises what `read_schema` does."""
         found: pa.Schema | None = None
-        for data in sorted(self.files, key=lambda one: (-one.file.modified_ms, one.path)):
+        for data in self.newest_first:
             own = self.schema_of(data)
             known = [] if found is None else found.names
             found = pa.schema([*(found or ()), *(field for field in own if field.name not in known)])

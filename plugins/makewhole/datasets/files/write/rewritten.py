@@ -11,18 +11,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from makewhole.datasets.arrow_types import NestedColumn
+from makewhole.datasets.files.file_source import FileSource
 from makewhole.datasets.files.listing import DataFile
 from makewhole.datasets.files.parquet_rows import opened, require_unchanged
+from makewhole.datasets.nested_columns import all_types
 from makewhole.file_stores.store import FileStore
 from makewhole.model.errors import ActionRefusedError
 from makewhole.model.refusal import Refusal, RefusalCode
 
 MARK = b"makewhole"
 """The key in a file's metadata under which the chunks stand that wrote it."""
+_INT96 = "INT96"
 NOT_WRITTEN_AGAIN = Refusal(
     RefusalCode.UNFIT,
     "the file of the row cannot be written again as it is: its types have several forms in Parquet, and this one "
-    "is not written (INT96 moments, and the like). Have its own system rewrite it",
+    "is not written (INT96 moments beside others, and the like). Have its own system rewrite it",
 )
 
 
@@ -34,12 +37,32 @@ class FileChange:
     updated: Mapping[int, Mapping[str, NestedColumn]]
 
 
-def new_file(rows: pa.Table, mark: str) -> bytes:
-    """Return a file of rows, with the mark of the chunk that writes it."""
+def new_file(source: FileSource, rows: pa.Table, mark: str) -> bytes:
+    """Return a file of rows, with the mark of the chunk that writes it. Moments have the form that they have in the
+    newest file with some: not every reader takes each."""
     schema = rows.schema.with_metadata({**(rows.schema.metadata or {}), MARK: json.dumps([mark]).encode()})
+    settings = _form_of_moments_now(source) if _has_moments(rows.schema, "ns") else {}
     content = io.BytesIO()
-    pq.write_table(rows.cast(schema), content, compression="snappy")
+    pq.write_table(rows.cast(schema), content, compression="snappy", **settings)
     return content.getvalue()
+
+
+def _has_moments(schema: pa.Schema, *units: str) -> bool:
+    return any(pa.types.is_timestamp(kind) and kind.unit in units for kind in all_types(schema).values())
+
+
+def _form_of_moments_now(source: FileSource) -> dict[str, Any]:
+    for data in source.newest_first:
+        if _has_moments(source.schema_of(data), "ms", "us", "ns"):
+            with opened(source.store, data) as file:
+                return _form_of_moments(file.schema)
+    return {}
+
+
+def _form_of_moments(physical: Any) -> dict[str, Any]:
+    """Return the setting by which moments are written in the form that they have in a file."""
+    columns: list[Any] = [physical.column(at) for at in range(len(physical))]
+    return {"use_deprecated_int96_timestamps": any(one.physical_type == _INT96 for one in columns)}
 
 
 def rewritten_file(store: FileStore, data: DataFile, change: FileChange, mark: str) -> bytes:
@@ -62,7 +85,7 @@ def rewritten_file(store: FileStore, data: DataFile, change: FileChange, mark: s
     marks = [*marks_of(metadata), mark]
     marked = changed.replace_schema_metadata({**metadata, MARK: json.dumps(marks).encode()})
     content = io.BytesIO()
-    settings: dict[str, Any] = {"compression": "none" if codec == "UNCOMPRESSED" else codec.lower()}
+    settings = {**_form_of_moments(physical), "compression": "none" if codec == "UNCOMPRESSED" else codec.lower()}
     pq.write_table(marked, content, row_group_size=max(groups, 1), use_dictionary=cast(Any, dictionaries), **settings)
     _require_same(content.getvalue(), physical, changed)
     return content.getvalue()

@@ -145,7 +145,7 @@ def _staged(rows: FileChunk, kept: PlanFolder) -> Iterator[FileStep]:
     for path, added in sorted(rows.added.items()):
         whole = pa.concat_tables(added, promote_options="default")
         stored = whole.drop_columns([name for name in rows.source.folder_columns if name in whole.column_names])
-        staged = kept.stage(rows.id, number, new_file(stored, mark))
+        staged = kept.stage(rows.id, number, new_file(rows.source, stored, mark))
         yield FileStep(path=path, before=None, staged=staged, seqs=tuple(sorted(rows.added_seqs[path])))
         number += 1
         commit = commit_of(rows.marker, path)
