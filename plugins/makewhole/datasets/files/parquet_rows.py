@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from makewhole.datasets.arrow_types import ColumnType
 from makewhole.datasets.files.listing import DataFile
 from makewhole.datasets.files.spans import Wanted, may_hold
+from makewhole.datasets.whole_texts import require_texts
 from makewhole.file_stores.broken_parts import not_readable
 from makewhole.file_stores.store import FileStore, answering
 from makewhole.model.errors import RefusedError, TransientError
@@ -29,7 +30,7 @@ class UnreadableFileError(TransientError):
 
 
 class SpoiltFileError(RefusedError):
-    """A file of a dataset has pages that do not decode, or that are not what their checksums say."""
+    """A file of a dataset has pages or texts that do not decode, or pages that are not what their checksums say."""
 
 
 NOT_READ = (UnreadableFileError, SpoiltFileError)
@@ -127,9 +128,11 @@ def _group(
     columns: list[str],
     spoilt: list[SpoiltGroup] | None,
 ) -> pa.Table | None:
-    """Return a group of rows; None: a page of it does not decode, which `spoilt` says now."""
+    """Return a group of rows; None: a page of it does not decode, or a text of it, which `spoilt` says now."""
     try:
-        return file.read_row_group(at, columns=columns, use_threads=False)
+        rows = file.read_row_group(at, columns=columns, use_threads=False)
+        require_texts(rows)
+        return rows
     except RuntimeError:  # of HDFS, where a block cannot be read
         require_bytes(store, data)
         raise

@@ -5,6 +5,7 @@ Each may let more rows through than are wanted: what is read is held to the boun
 
 from collections import Counter
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -136,5 +137,6 @@ def _edges(statistics: Any, kind: ColumnType | None, span: Span) -> tuple[Any, A
     if isinstance(span.least, int) and pa.types.is_integer(kind):
         return statistics.min, statistics.max
     if isinstance(span.least, str) and pa.types.is_string(kind):
-        return statistics.min, statistics.max
+        with suppress(UnicodeDecodeError):  # then rows are found not to decode where they are read
+            return statistics.min, statistics.max
     return None

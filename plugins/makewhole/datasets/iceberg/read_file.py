@@ -29,6 +29,7 @@ from pyiceberg.types import ListType, MapType
 
 from makewhole.datasets.iceberg.data_files import ListedFile
 from makewhole.datasets.iceberg.null_lists import keep_null_lists
+from makewhole.datasets.whole_texts import require_texts
 from makewhole.model.errors import RefusedError
 
 keep_null_lists()
@@ -168,6 +169,8 @@ class FileReader:
             def take() -> None:
                 nonlocal batch
                 batch = next(batches, None)  # noqa: B023 - called before the next round
+                if batch is not None:
+                    require_texts(batch)
 
             while self._decodes(listed, number, spoilt, take) and batch is not None:
                 numbers = np.arange(at, at + len(batch), dtype=np.int64)
