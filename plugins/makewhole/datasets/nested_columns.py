@@ -42,17 +42,39 @@ def top_column(schema: pa.Schema, name: str) -> str:
 
 
 def column_at(rows: pa.Table, name: str) -> NestedColumn:
-    """Return a column of rows, or a part of one: null where what it is a part of is null.
+    """Return a column of rows, or a part of one: null where what it is a part of is null, or has no such part in the
+    file of the rows.
 
     Raises:
         KeyError: there is none.
     """
-    first, *parts = steps_to(rows.schema, name)
+    try:
+        first, *parts = steps_to(rows.schema, name)
+    except KeyError:
+        if not _is_part_of_one(rows.schema, name):
+            raise
+        return pa.nulls(len(rows))
     column = rows.column(first)
     array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     for part in parts:
         array = pc.struct_field(array, part)
     return array
+
+
+def _is_part_of_one(schema: pa.Schema, name: str) -> bool:
+    return any(name.startswith(f"{top.name}.") and pa.types.is_struct(top.type) for top in schema)
+
+
+def with_parts_of(kind: ColumnType, other: ColumnType) -> ColumnType:
+    """Return the type of a column with the parts besides that another one has."""
+    if not (pa.types.is_struct(kind) and pa.types.is_struct(other)):
+        return kind
+    known, more = {part.name: part for part in kind}, {part.name: part for part in other}
+    both = [
+        part.with_type(with_parts_of(part.type, more[name].type)) if name in more else part.with_nullable(True)
+        for name, part in known.items()
+    ]
+    return pa.struct([*both, *(part.with_nullable(True) for name, part in more.items() if name not in known)])
 
 
 def steps_to(schema: pa.Schema, name: str) -> Sequence[str]:

@@ -100,14 +100,21 @@ def array_of(values: Sequence[Any], kind: ColumnType) -> NestedColumn:
         pairs = [None if row is None else [(pair["key"], pair["value"]) for pair in row] for row in values]
         return _map_of(pairs, kind)
     if pa.types.is_struct(kind):
-        known = pa.array([value is None for value in values], pa.bool_())
-        parts = [
-            array_of([None if value is None else value[part.name] for value in values], part.type) for part in kind
-        ]
+        known, names = pa.array([value is None for value in values], pa.bool_()), {part.name for part in kind}
+        if any(value is not None and not value.keys() <= names for value in values):
+            raise KeyError("the values have parts that the column does not have")
+        parts = [array_of([_part(value, part) for value in values], part.type) for part in kind]
         return pa.StructArray.from_arrays(parts, fields=list(kind), mask=known)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return _list_of(values, kind)
     return _scalars_of(values, kind)
+
+
+def _part(value: Any, part: "pa.Field[Any]") -> Any:
+    """Return a part of a value; null: the file of its row had no such part."""
+    if value is None or (part.nullable and part.name not in value):
+        return None
+    return value[part.name]
 
 
 def _offsets(values: Sequence[Any]) -> list[int | None]:

@@ -76,6 +76,8 @@ def _moment_texts(array: NestedColumn) -> pl.Series:
 def microseconds(array: NestedColumn) -> pl.Series:
     """Return the moments of a column in microseconds since 1970 (a day's is its midnight); finer ones are cut off."""
     kind = array.type
+    if pa.types.is_null(kind):
+        return pl.Series([None] * len(array), dtype=pl.Int64)
     if pa.types.is_date(kind):
         return _series(array.cast(pa.date32()).view(pa.int32())).cast(pl.Int64) * 86_400_000_000
     numbers, unit = _series(array.view(pa.int64())), _PER_SECOND[kind.unit]

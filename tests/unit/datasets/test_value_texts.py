@@ -91,8 +91,9 @@ def test_parts_of_columns_are_found_behind_dots_and_a_column_of_that_name_before
     assert column_at(rows, "m.topic").to_pylist() == ["own", None]
     assert list(leaf_types(pa.schema([pa.field("m", NESTED)]))) == ["m.topic", "m.at.p"]
     assert list(all_types(pa.schema([pa.field("m", NESTED)]))) == ["m", "m.topic", "m.at", "m.at.p"]
+    assert column_at(rows, "m.at.q").to_pylist() == [None, None]
     with pytest.raises(KeyError):
-        column_at(rows, "m.at.q")
+        column_at(rows, "n.at")
 
 
 def point(*key: str, layout: tuple[KeyType, ...] = ()) -> TablePoint:

@@ -23,7 +23,7 @@ from makewhole.datasets.files.parquet_rows import (
     read_schema,
 )
 from makewhole.datasets.files.spans import Wanted
-from makewhole.datasets.nested_columns import all_types, column_at, top_column
+from makewhole.datasets.nested_columns import all_types, column_at, top_column, with_parts_of
 from makewhole.datasets.value_texts import own_texts
 from makewhole.file_stores.open_store import file_store
 from makewhole.model.connection import Connection
@@ -110,13 +110,13 @@ class FileSource:
         return self._schemas[data]
 
     def schema(self, wanted: Sequence[str] | None = None) -> pa.Schema | None:
-        """Return the columns of all files, each with the type that it has in the newest; with `wanted`, of no more
-        files than it takes to know these. None: there is no file. Raises what `read_schema` does."""
+        """Return the columns of all files, each with the type that it has in the newest, and the parts that it has in
+        any; with `wanted`, of no more files than it takes to know these. None: there is no file. Raises what
+        `read_schema` does."""
         found: pa.Schema | None = None
         for data in self.newest_first:
             own = self.schema_of(data)
-            known = [] if found is None else found.names
-            found = pa.schema([*(found or ()), *(field for field in own if field.name not in known)])
+            found = own if found is None else _with_columns_of(found, own)
             if wanted is not None and set(wanted) <= all_types(found).keys():
                 return found
         return found
@@ -213,6 +213,16 @@ def places_of(data: DataFile, rows: ParquetRows) -> pl.Series:
 def all_of(number: int) -> Bools:
     """Return marks of so many rows, each of which is marked."""
     return np.ones(number, dtype=bool)
+
+
+def _with_columns_of(schema: pa.Schema, other: pa.Schema) -> pa.Schema:
+    """Return the columns of a schema, and those of another one that it lacks, or lacks parts of."""
+    more = {field.name: field for field in other if field.name not in schema.names}
+    own = [
+        field.with_type(with_parts_of(field.type, other.field(field.name).type)) if field.name in other.names else field
+        for field in schema
+    ]
+    return pa.schema([*own, *more.values()])
 
 
 def _type_of(texts: set[str]) -> ColumnType:

@@ -1,7 +1,7 @@
 """Do the items of a chunk on the rows of a dataset of files."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -72,9 +72,16 @@ def _upsert(chunk: FileChunk, item: UpsertRow) -> None:
     if old is None:
         chunk.insert(item.seq, values)
     else:
-        own = values.select(old.values.column_names)  # what its file has
-        written = [name for name in item.columns if name in own.column_names or values.column(name).null_count == 0]
-        chunk.update(item.seq, old, own, _own_columns(chunk, old, columns_of(values, written)))
+        has = old.values.column_names  # what its file has
+        written = [name for name in item.columns if name in has or values.column(name).null_count == 0]
+        new = _own_columns(chunk, old, columns_of(values, written))
+        chunk.update(item.seq, old, _with(old.values, columns_of(values, item.columns)), new)
+
+
+def _with(row: pa.Table, columns: Mapping[str, NestedColumn]) -> pa.Table:
+    """Return a row with other values in some of its columns; all others stay what they are in its file."""
+    names = row.column_names
+    return pa.table({name: columns.get(name, row.column(name)) for name in names})
 
 
 def _values(chunk: FileChunk, item: UpsertRow, fields: dict[str, Any], old: RowInParquet | None) -> pa.Table:
