@@ -34,8 +34,21 @@ def is_uuid(kind: ColumnType) -> bool:
     return isinstance(kind, pa.BaseExtensionType) and kind.extension_name == "arrow.uuid"
 
 
+def is_bytes(kind: ColumnType) -> bool:
+    """Return whether values are bytes."""
+    is_sized = pa.types.is_fixed_size_binary(kind) or pa.types.is_binary_view(kind)
+    return pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or is_sized
+
+
+def is_list(kind: ColumnType) -> bool:
+    """Return whether values are lists."""
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+
+
 def sql_type(kind: ColumnType) -> str:
     """Return the name of a type, with its modifier."""
+    if pa.types.is_dictionary(kind):
+        return sql_type(kind.value_type)
     if is_uuid(kind):
         return "uuid"
     if kind in _PLAIN:
@@ -46,19 +59,17 @@ def sql_type(kind: ColumnType) -> str:
         return f"timestamp {'without' if kind.tz is None else 'with'} time zone"
     if pa.types.is_time(kind):
         return "time without time zone"
-    if _is_list(kind):
+    if is_list(kind):
         return f"{sql_type(kind.value_type)}[]"
     return _JSON if pa.types.is_struct(kind) or pa.types.is_map(kind) else "bytea"
-
-
-def _is_list(kind: ColumnType) -> bool:
-    return pa.types.is_list(kind) or pa.types.is_large_list(kind)
 
 
 def column_kind(kind: ColumnType) -> ColumnKind:
     """Return what the values of a column are compared by."""
     full = sql_type(kind)
-    if _is_list(kind):
+    if pa.types.is_dictionary(kind):
+        return column_kind(kind.value_type)
+    if is_list(kind):
         element = kind.value_type
         if pa.types.is_nested(element):  # compared as the JSON that it is
             return ColumnKind.of(_JSON, full_type=_JSON)

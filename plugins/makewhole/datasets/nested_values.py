@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from makewhole.datasets.arrow_types import ColumnType, NestedColumn
-from makewhole.datasets.column_types import is_uuid
+from makewhole.datasets.column_types import is_bytes, is_list, is_uuid
 from makewhole.datasets.own_texts import NOT_FINITE, scalar_texts
 
 ReadColumn = Callable[[NestedColumn], list[Any]]
@@ -22,6 +22,8 @@ def _nested(array: NestedColumn, leaf: ReadColumn) -> list[Any]:
     kind = array.type
     if is_uuid(kind):
         return leaf(array)
+    if pa.types.is_dictionary(kind):
+        return _nested(array.dictionary_decode(), leaf)
     if pa.types.is_map(kind):
         pairs = pa.list_(pa.struct([pa.field("key", kind.key_type), pa.field("value", kind.item_type)]))
         return _nested(array.cast(pairs), leaf)
@@ -31,7 +33,7 @@ def _nested(array: NestedColumn, leaf: ReadColumn) -> list[Any]:
         rows = zip(*parts, strict=True) if parts else [()] * len(array)
         known = array.is_valid().to_pylist()
         return [dict(zip(names, row, strict=True)) if is_known else None for row, is_known in zip(rows, known)]  # noqa: B905
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+    if is_list(kind):
         items = iter(_nested(array.flatten(), leaf))
         lengths = pc.list_value_length(array).to_pylist()
         return [None if length is None else list(islice(items, length)) for length in lengths]
@@ -80,22 +82,30 @@ def _exact(array: NestedColumn) -> list[Any]:
     kind = array.type
     if is_uuid(kind):
         array, kind = array.storage, array.type.storage_type
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+    if is_bytes(kind):
         return [None if value is None else value.hex() for value in array.to_pylist()]
     if pa.types.is_decimal(kind):
         return [None if value is None else str(value) for value in array.to_pylist()]
     if pa.types.is_floating(kind):
-        bits = array.view(pa.uint32() if kind == pa.float32() else pa.uint64())
-        return list(bits.to_pylist())
+        return list(array.view(_bits_of(kind)).to_pylist())
     if pa.types.is_temporal(kind):
         return list(array.view(pa.int32() if kind.bit_width == 32 else pa.int64()).to_pylist())
     return list(array.to_pylist())
+
+
+def _bits_of(kind: ColumnType) -> ColumnType:
+    """Return the type of the bits of numbers with a fraction."""
+    return {16: pa.uint16(), 32: pa.uint32()}.get(kind.bit_width, pa.uint64())
 
 
 def array_of(values: Sequence[Any], kind: ColumnType) -> NestedColumn:
     """Return the column that `exact_values` was made of."""
     if is_uuid(kind):
         return pa.ExtensionArray.from_storage(kind, array_of(values, kind.storage_type))
+    if pa.types.is_dictionary(kind):
+        coded = array_of(values, kind.value_type).dictionary_encode()
+        numbers = coded.indices.cast(kind.index_type)
+        return pa.DictionaryArray.from_arrays(numbers, coded.dictionary, ordered=kind.ordered)
     if pa.types.is_map(kind):
         pairs = [None if row is None else [(pair["key"], pair["value"]) for pair in row] for row in values]
         return _map_of(pairs, kind)
@@ -105,7 +115,9 @@ def array_of(values: Sequence[Any], kind: ColumnType) -> NestedColumn:
             raise KeyError("the values have parts that the column does not have")
         parts = [array_of([_part(value, part) for value in values], part.type) for part in kind]
         return pa.StructArray.from_arrays(parts, fields=list(kind), mask=known)
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+    if pa.types.is_fixed_size_list(kind):
+        return _list_of(values, pa.list_(kind.value_field)).cast(kind)
+    if is_list(kind):
         return _list_of(values, kind)
     return _scalars_of(values, kind)
 
@@ -142,12 +154,12 @@ def _map_of(pairs: Sequence[Any], kind: ColumnType) -> NestedColumn:
 
 
 def _scalars_of(values: Sequence[Any], kind: ColumnType) -> NestedColumn:
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+    if is_bytes(kind):
         return pa.array([None if value is None else bytes.fromhex(value) for value in values], kind)
     if pa.types.is_decimal(kind):
         return pa.array([None if value is None else Decimal(value) for value in values], kind)
     if pa.types.is_floating(kind):
-        return pa.array(values, pa.uint32() if kind == pa.float32() else pa.uint64()).view(kind)
+        return pa.array(values, _bits_of(kind)).view(kind)
     if pa.types.is_temporal(kind):
         return pa.array(values, pa.int32() if kind.bit_width == 32 else pa.int64()).view(kind)
     return pa.array(values, kind)

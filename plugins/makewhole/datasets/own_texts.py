@@ -4,7 +4,7 @@ import polars as pl
 import pyarrow as pa
 
 from makewhole.datasets.arrow_types import NestedColumn
-from makewhole.datasets.column_types import is_uuid
+from makewhole.datasets.column_types import is_bytes, is_uuid
 
 _FIRST_US, _LAST_US = -62_135_596_800_000_000, 253_402_300_800_000_000
 """The years 1 to 9999, in microseconds since 1970."""
@@ -16,6 +16,8 @@ _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 def scalar_texts(array: NestedColumn) -> pl.Series:
     """Return the texts of a column without parts; null stays null."""
     kind = array.type
+    if pa.types.is_dictionary(kind):
+        return scalar_texts(array.dictionary_decode())
     if is_uuid(kind):
         return _uuid_texts(array.storage)
     if pa.types.is_null(kind):
@@ -26,7 +28,7 @@ def scalar_texts(array: NestedColumn) -> pl.Series:
         return _as_strings(pl.from_arrow(array.cast(pa.date32())), "%Y-%m-%d")
     if pa.types.is_time(kind):
         return _as_strings(pl.from_arrow(array.cast(pa.time64("ns"))), "%H:%M:%S%.6f")
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+    if is_bytes(kind):
         return pl.Series(
             [None if value is None else "\\x" + value.hex() for value in array.to_pylist()], dtype=pl.String
         )
@@ -78,6 +80,8 @@ def microseconds(array: NestedColumn) -> pl.Series:
     kind = array.type
     if pa.types.is_null(kind):
         return pl.Series([None] * len(array), dtype=pl.Int64)
+    if pa.types.is_dictionary(kind):
+        return microseconds(array.dictionary_decode())
     if pa.types.is_date(kind):
         return _series(array.cast(pa.date32()).view(pa.int32())).cast(pl.Int64) * 86_400_000_000
     numbers, unit = _series(array.view(pa.int64())), _PER_SECOND[kind.unit]

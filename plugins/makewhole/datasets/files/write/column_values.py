@@ -68,6 +68,8 @@ def _now(kind: ColumnType) -> NestedColumn:
 
 
 def _value(value: Any, kind: ColumnType) -> Any:
+    if pa.types.is_dictionary(kind):
+        return _value(value, kind.value_type)
     if pa.types.is_boolean(kind):
         return _text(value, "boolean") == "true"
     if pa.types.is_integer(kind):

@@ -1,0 +1,52 @@
+"""Test types of columns that files have and tables have not: categories, lists of one length, half floats, views."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from makewhole.datasets.column_types import column_kind, sql_type
+from makewhole.datasets.files.write.column_values import written_rows
+from makewhole.datasets.nested_values import row_images, row_texts, rows_of_images
+from makewhole.datasets.own_texts import microseconds
+
+pytestmark = pytest.mark.unit
+
+MOMENT = datetime(2025, 3, 1, tzinfo=UTC)
+COLUMNS: dict[str, Any] = {
+    "category": pa.array(["a", None, "b", "a"]).dictionary_encode(),
+    "price": pa.array([Decimal("1.50"), None, Decimal("2.00"), None], pa.decimal128(5, 2)).dictionary_encode(),
+    "bytes": pa.array([b"\x00\xff", None, b"", b"a"]).dictionary_encode(),
+    "place": pa.array([[1.5, None], None, [0.0, -0.0], [float("nan"), 2.0]], pa.list_(pa.float32(), 2)),
+    "half": pa.array([1.5, None, -0.0, 2.0], pa.float16()),
+    "view": pa.array([b"\x00\xff", None, b"", b"a"], pa.binary_view()),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_the_image_of_a_row_holds_its_values_exactly(name: str) -> None:
+    rows = pa.table({name: COLUMNS[name]})
+    images = row_images(rows)
+    again = rows_of_images(images, rows.schema)
+    assert again.schema.equals(rows.schema)
+    assert row_images(again) == images
+    assert row_texts(again) == row_texts(rows)
+
+
+def test_rows_are_read_as_what_their_categories_are_of() -> None:
+    rows = pa.table({name: COLUMNS[name] for name in ("category", "price", "bytes", "place", "half")}).slice(0, 2)
+    assert row_texts(rows) == [
+        r'{"category":"a","price":1.50,"bytes":"\\x00ff","place":[1.5,null],"half":1.5}',
+        '{"category":null,"price":null,"bytes":null,"place":null,"half":null}',
+    ]
+    kind = COLUMNS["category"].type
+    assert (sql_type(kind), column_kind(kind)) == ("text", column_kind(pa.string()))
+    moments = pa.array([MOMENT, None], pa.timestamp("ms", "UTC")).dictionary_encode()
+    assert microseconds(moments).to_list() == [int(MOMENT.timestamp() * 1_000_000), None]
+
+
+def test_a_value_is_written_as_a_category() -> None:
+    schema = pa.schema([pa.field("category", COLUMNS["category"].type)])
+    assert written_rows(schema, {"category": "new"}, None).to_pylist() == [{"category": "new"}]
