@@ -77,6 +77,11 @@ def begin(journal: PgConnection, *, pipeline: str, point: str, root: str, topic:
     )
 
 
+def reload(journal: PgConnection, publication: Publication) -> Publication:
+    """Return a publication as it is now."""
+    return next(one for one in of_pipeline(journal, publication.pipeline) if one.id == publication.id)
+
+
 def of_pipeline(journal: PgConnection, pipeline: str) -> list[Publication]:
     """Return the publications of a pipeline, by point."""
     return records(Publication, _run(journal, "of_pipeline", pipeline=pipeline))

@@ -51,6 +51,7 @@ class Sending:
         Raises:
             RefusedError: the topic has records of another writer, or fewer partitions than it had.
             CorruptionError: what is in the topic contradicts the journal.
+            LeaseLostError: another run took over.
         """
         chunks = sum(window.chunks for window in windows)
         if self.publication.sent_chunks >= chunks:
@@ -104,6 +105,7 @@ class Sending:
             has_next = is_sent(self.connection, self.topic.topic, self.publication.id, in_journal, ends)
             return in_journal + has_next
         if marker not in (in_journal, in_journal + 1):
+            leases.renew(self.journal, self.lease)  # raises where a newer runner sent them
             raise CorruptionError(
                 f"{writer.marker} says that {marker} chunks were sent into {self.topic.topic}, and the journal "
                 f"{in_journal}: another makewhole publishes there. Nothing more is sent"

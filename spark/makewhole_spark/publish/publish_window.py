@@ -87,9 +87,12 @@ def _publish_point(carrier: Carrier, journal: PgConnection, context: WindowConte
 
 def _send(run: "_PublishingRun", context: WindowContext, topic: str, windows: Sequence[PublishedWindow]) -> None:
     point = context.pipeline.topic(topic)
+    leases.renew(run.journal, run.lease)  # raises where a newer runner has sent since
+    publication = publications.reload(run.journal, run.publication)
+    run.journal.commit()
     sending = Sending(
         journal=run.journal,
-        publication=run.publication,
+        publication=publication,
         lease=run.lease,
         folder=run.folder,
         connection=context.kafka(point),
@@ -137,10 +140,7 @@ class _PublishingRun:
     def publish(self, context: WindowContext, point: str) -> None:
         """Write the files of a revision of a window, and decide that they are what is published of it."""
         window = context.window
-        swept = place.sweep(self.folder, window.number, window.revision)
-        if swept:
-            logger.info("%s: %d files of an attempt that did not end were removed", window.label, swept)
-        known = publications.published(self.journal, self.publication)
+        known = self._sweep(window)
         before = _files_before(known, window)
         place.require_files(self.folder, [file.path for file in before])
         manifests = snapshot_manifests.snapshots(self.journal, window)
@@ -159,6 +159,18 @@ class _PublishingRun:
         for part in ("chosen", "doubted"):
             for file in context.storage.files_below(f"{window.prefix}/{folder}/{part}"):
                 context.storage.remove(file.path)
+
+    def _sweep(self, window: Window) -> list[PublishedWindow]:
+        """Remove what killed attempts at a revision left, while no other run can decide that something of it counts.
+        Return what was published before."""
+        leases.renew(self.journal, self.lease)
+        known = publications.published(self.journal, self.publication)
+        _files_before(known, window)
+        swept = place.sweep(self.folder, window.number, window.revision)
+        self.journal.commit()
+        if swept:
+            logger.info("%s: %d files of an attempt that did not end were removed", window.label, swept)
+        return known
 
     def _carry(self, tasks: Sequence[Any], run: Any) -> list[Any]:
         return carry_released(self.carrier, self.journal, tasks, run)
