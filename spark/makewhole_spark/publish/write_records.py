@@ -22,6 +22,8 @@ from makewhole.window.context import WindowContext
 
 _RECORD = ("partition", "offset", "timestamp", "key", "value", "headers")
 _WRITTEN = ("partition", "offset", "key", "change", "revision")
+_POSITION = ("window", "partition", "offset")
+_PLACED = (*_POSITION, "key", "change", "revision")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +66,7 @@ def write_records(task: WriteTask) -> WrittenRecords:
     before = standing_rows(task.folder, task.before, task.range)
     added = chosen.join(before, on="offset", how="anti", maintain_order="left")
     withdrawn = before.join(chosen, on="offset", how="anti", maintain_order="left")
-    in_later = _keys_of(task.folder, task.elsewhere, pl.concat([added, withdrawn]))
+    in_later = _standing_keys(task.folder, task.elsewhere, pl.concat([added, withdrawn]))
     new = added.join(in_later, on="key", how="anti", maintain_order="left")
     gone = withdrawn.join(in_later, on="key", how="anti", maintain_order="left")
     overtaken = withdrawn.join(in_later, on="key", how="semi", maintain_order="left")
@@ -98,13 +100,16 @@ def standing_rows(folder: Storage, files: Sequence[PublishedFile], part: Partiti
     return newest.filter(pl.col("change") == RecordChange.PUBLISH.value).select(*SURVIVORS)
 
 
-def _keys_of(folder: Storage, paths: Sequence[str], rows: pl.DataFrame) -> pl.DataFrame:
-    """Return those of the keys of some rows that stand in files of later windows."""
-    keys = rows.select("key").clear()
-    if len(rows) and paths:
-        found = [part.join(rows.select("key"), on="key", how="semi") for part in folder.parquet_batches(paths, ["key"])]
-        keys = pl.concat([keys, *found]).unique()
-    return keys
+def _standing_keys(folder: Storage, paths: Sequence[str], rows: pl.DataFrame) -> pl.DataFrame:
+    """Return those of the keys of some rows that files of other windows, with all revisions of these, publish."""
+    keys = rows.select("key").unique()
+    if keys.is_empty() or not paths:
+        return keys.clear()
+    found = [part.join(keys, on="key", how="semi") for part in folder.parquet_batches(paths, list(_PLACED))]
+    if not found:
+        return keys.clear()
+    newest = pl.concat(found).sort("revision").unique([*_POSITION], keep="last", maintain_order=True)
+    return newest.filter(pl.col("change") == RecordChange.PUBLISH.value).select("key").unique()
 
 
 def _publish(task: WriteTask, rows: pl.DataFrame) -> Iterator[PublishedFile]:

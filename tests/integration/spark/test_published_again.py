@@ -7,8 +7,8 @@ import pytest
 
 from makewhole.journal import windows
 from makewhole.model.errors import LeaseLostError
-from tests.integration.spark.test_published import certified, keys, publish, publishing, sent
-from tests.world.orders import orders
+from tests.integration.spark.test_published import certified, choosing, keys, publish, publishing, sent
+from tests.world.orders import at_day, orders
 from tests.world.windows import ReconciledShop
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
@@ -59,3 +59,26 @@ def test_run_that_another_one_overtook_does_not_take_its_marker_for_that_of_anot
     ):
         publish(shop, context)
     assert len(sent(shop, name)) == 4
+
+
+def test_key_that_a_later_window_withdrew_is_published_with_its_own_window_again(shop: ReconciledShop) -> None:
+    shop.more_columns = {"version": "bigint"}
+    shop.sql("drop table outbox; drop table warehouse")
+    shop.make_tables(", version bigint")
+    name = shop.add_topic()
+    folder = publishing(shop, into=name, has_ledger=False, is_upsert=True, has_version=True)
+    first = [{**order, "version": 1} for order in orders(range(2))]
+    shop.send(first)
+    shop.write("warehouse", first)
+    with choosing(lambda survivors: survivors.clear()):
+        publish(shop, certified(shop))
+    shop.send([at_day(1.1, {**order, "version": 2}) for order in first])
+    shop.sql("update warehouse set version = 2")
+    publish(shop, certified(shop, day=1))
+    with choosing(lambda survivors: survivors.clear()):
+        publish(shop, certified(shop, day=1))
+    assert keys(folder) == []
+    [manifest] = publish(shop, certified(shop))
+    assert (manifest["window"], manifest["published"], manifest["sent_again"]["keys_of_other_windows"]) == (1, 2, 0)
+    assert keys(folder) == ["O0", "O1"]
+    assert sent(shop, name)[-2:] == [("O0", "publish"), ("O1", "publish")]
