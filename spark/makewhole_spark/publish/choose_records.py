@@ -34,7 +34,7 @@ _OF_TARGET_ALONE = (Verdict.UNEXPECTED, Verdict.MISMATCHED)
 @dataclass(frozen=True, kw_only=True)
 class ChoiceTask:
     """A bucket of a topic point: its copies, what the windows before had of their keys, and the keys that findings of
-    the window keep out. What is written goes below `folder`."""
+    the window keep out. What is written goes below `folder`. `is_revision`: something of the window is published."""
 
     context: WindowContext
     point: str
@@ -43,20 +43,23 @@ class ChoiceTask:
     doubted: BucketRows
     folder: str
     is_upsert: bool
+    is_revision: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChosenRecords:
-    """Choice made in a bucket: files of positions by partition with their rows, and how much was left out, why."""
+    """Choice made in a bucket: files of positions by partition with their rows, and how much was left out, why.
+    `resent_file` has the keys of a revision that belong to earlier windows."""
 
     files: tuple[tuple[int, str, int], ...]
+    resent_file: str | None
     left_out_file: str | None
     left_out: Mapping[str, int]
     resent_keys: int
     resent_records: int
 
 
-def choice_tasks(neighbours: NeighbouringWindows, point: str, folder: str) -> list[ChoiceTask]:
+def choice_tasks(neighbours: NeighbouringWindows, point: str, folder: str, *, is_revision: bool) -> list[ChoiceTask]:
     """Return the tasks that choose the records of a point."""
     context = neighbours.context
     hop = next(hop for hop in context.pipeline.hops if point in (hop.source, hop.target))
@@ -71,6 +74,7 @@ def choice_tasks(neighbours: NeighbouringWindows, point: str, folder: str) -> li
             doubted=doubted.in_bucket(bucket),
             folder=f"{context.window.prefix}/{folder}",
             is_upsert=hop.semantics is Semantics.UPSERT,
+            is_revision=is_revision,
         )
         for bucket in neighbours.own_buckets(neighbours.manifests[point]["files"])
     ]
@@ -120,8 +124,10 @@ def choose_records(task: ChoiceTask) -> ChosenRecords:
     why = chosen.left_out.group_by("why").len().iter_rows()
     left_out = dict(sorted((str(name), int(keys)) for name, keys in why))
     has_any = len(chosen.left_out) > 0
+    may_stay = task.is_revision and not task.is_upsert and len(chosen.resent) > 0
     return ChosenRecords(
         files=tuple(files),
+        resent_file=storage.write_parquet(f"{task.folder}/resent", chosen.resent) if may_stay else None,
         left_out_file=storage.write_parquet(f"{task.folder}/left_out", chosen.left_out) if has_any else None,
         left_out=left_out,
         resent_keys=chosen.resent_keys,

@@ -5,7 +5,7 @@ Its manifest is written from that row, by whoever comes next when this process i
 """
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -146,7 +146,7 @@ class _PublishingRun:
         manifests = snapshot_manifests.snapshots(self.journal, window)
         neighbours = NeighbouringWindows(journal=self.journal, context=context, manifests=manifests)
         folder = f"{point}/publish-{uuid4().hex[:12]}"
-        chosen = self._carry(choice_tasks(neighbours, point, folder), choose_records)
+        chosen = self._carry(choice_tasks(neighbours, point, folder, is_revision=bool(before)), choose_records)
         archive = manifests[point]["archive"]
         tasks = list(_write_tasks(self, context, point, archive, chosen, before, known))
         written = self._carry(tasks, write_records)
@@ -156,7 +156,7 @@ class _PublishingRun:
         leases.renew(self.journal, self.lease)  # holds its row locked: no other run decides meanwhile
         publications.decide(self.journal, self.publication, window, manifest, count_chunks(content.own_files))
         self.journal.commit()
-        for part in ("chosen", "doubted"):
+        for part in ("chosen", "doubted", "resent"):
             for file in context.storage.files_below(f"{window.prefix}/{folder}/{part}"):
                 context.storage.remove(file.path)
 
@@ -199,7 +199,9 @@ def _write_tasks(
     for partition, path, _ in (file for bucket in chosen for file in bucket.files):
         by_partition.setdefault(partition, []).append(path)
     held = {*by_partition, *(file.partition for file in before)}
-    elsewhere = _later_files(known, context.window)
+    later = _newest_files(one for one in known if one.number > context.window.number)
+    earlier = _newest_files(one for one in known if one.number < context.window.number)
+    resent = tuple(bucket.resent_file for bucket in chosen if bucket.resent_file)
     for whole in _archived(context, point, archive):
         if whole.partition in held:
             for part in split_range(whole, _RECORDS_PER_TASK):
@@ -210,7 +212,9 @@ def _write_tasks(
                     range=part,
                     chosen=tuple(by_partition.get(whole.partition, ())),
                     before=tuple(file for file in before if file.partition == whole.partition),
-                    elsewhere=elsewhere,
+                    later=later,
+                    earlier=earlier if resent else (),
+                    resent=resent,
                 )
 
 
@@ -223,13 +227,10 @@ def _archived(context: WindowContext, point: str, archive: str) -> Iterator[Part
             yield whole
 
 
-def _later_files(known: Sequence[PublishedWindow], window: Window) -> tuple[str, ...]:
-    """Return the files of later windows: a key that is published there stays there. An event is published once, and of
-    versions the later one counts, also for those who read a topic."""
-    newest: dict[int, PublishedWindow] = {}
-    for one in known:
-        if one.number > window.number and (one.number not in newest or one.revision > newest[one.number].revision):
-            newest[one.number] = one
+def _newest_files(known: Iterable[PublishedWindow]) -> tuple[str, ...]:
+    """Return the files of other windows, all revisions of each: a key that is published there stays there. An event is
+    published once, and of versions the later one counts, also for those who read a topic."""
+    newest = {one.number: one for one in sorted(known, key=lambda one: one.revision)}
     return tuple(file.path for one in newest.values() for file in files_of(one.manifest))
 
 

@@ -29,8 +29,9 @@ _PLACED = (*_POSITION, "key", "change", "revision")
 @dataclass(frozen=True, kw_only=True)
 class WriteTask:
     """Offsets of one partition. `chosen` are files of positions, `before` the published files of the revisions before
-    (`PublishedFile`), `elsewhere` those of later windows, whose keys are published there already; `root` is the folder
-    of the publication, `archive` that of the window's records."""
+    (`PublishedFile`), `later` and `earlier` those of other windows, whose keys may be published there already; `resent`
+    are files of keys that belong to earlier windows; `root` is the folder of the publication, `archive` that of the
+    window's records."""
 
     context: WindowContext
     root: str
@@ -38,7 +39,9 @@ class WriteTask:
     range: PartitionRange
     chosen: tuple[str, ...]
     before: tuple[PublishedFile, ...] = ()
-    elsewhere: tuple[str, ...] = ()
+    later: tuple[str, ...] = ()
+    earlier: tuple[str, ...] = ()
+    resent: tuple[str, ...] = ()
 
     @property
     def folder(self) -> Storage:
@@ -49,7 +52,7 @@ class WriteTask:
 @dataclass(frozen=True, kw_only=True)
 class WrittenRecords:
     """The files that a task wrote, the number of records of the piece that are published now, and of the keys that a
-    later window has published."""
+    later window has published, less those that belong to earlier ones and stay."""
 
     files: tuple[PublishedFile, ...]
     standing: int
@@ -65,8 +68,10 @@ def write_records(task: WriteTask) -> WrittenRecords:
     chosen = _in_range(task, task.context.storage.read_parquet(task.chosen, list(SURVIVORS)))
     before = standing_rows(task.folder, task.before, task.range)
     added = chosen.join(before, on="offset", how="anti", maintain_order="left")
-    withdrawn = before.join(chosen, on="offset", how="anti", maintain_order="left")
-    in_later = _standing_keys(task.folder, task.elsewhere, pl.concat([added, withdrawn]))
+    not_chosen = before.join(chosen, on="offset", how="anti", maintain_order="left")
+    staying = _staying(task, not_chosen)
+    withdrawn = not_chosen.join(staying, on="offset", how="anti", maintain_order="left")
+    in_later = _standing_keys(task.folder, task.later, pl.concat([added, withdrawn]))
     new = added.join(in_later, on="key", how="anti", maintain_order="left")
     gone = withdrawn.join(in_later, on="key", how="anti", maintain_order="left")
     overtaken = withdrawn.join(in_later, on="key", how="semi", maintain_order="left")
@@ -76,7 +81,17 @@ def write_records(task: WriteTask) -> WrittenRecords:
         *_publish(task, new),
     ]
     standing = len(before) - len(withdrawn) + len(new)
-    return WrittenRecords(files=tuple(files), standing=standing, elsewhere=len(added) - len(new))
+    return WrittenRecords(files=tuple(files), standing=standing, elsewhere=len(added) - len(new) - len(staying))
+
+
+def _staying(task: WriteTask, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return those of some published events that belong to earlier windows, which do not publish them as this one
+    has: each stays where it is."""
+    resent = task.context.storage.read_parquet(task.resent, ["key"]) if len(rows) else None
+    if resent is None:
+        return rows.clear()
+    own = rows.join(resent, on="key", how="semi")
+    return own.join(_standing_keys(task.folder, task.earlier, own), on="key", how="anti")
 
 
 def _in_range(task: WriteTask, rows: pl.DataFrame | None) -> pl.DataFrame:

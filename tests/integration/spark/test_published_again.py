@@ -82,3 +82,25 @@ def test_key_that_a_later_window_withdrew_is_published_with_its_own_window_again
     assert (manifest["window"], manifest["published"], manifest["sent_again"]["keys_of_other_windows"]) == (1, 2, 0)
     assert keys(folder) == ["O0", "O1"]
     assert sent(shop, name)[-2:] == [("O0", "publish"), ("O1", "publish")]
+
+
+def test_event_that_its_own_window_leaves_to_a_later_one_stays_there_in_all_revisions(shop: ReconciledShop) -> None:
+    folder = publishing(shop)
+    made = orders(range(2))
+    shop.send(made)
+    shop.write("warehouse", made)
+    shop.write("outbox", made[1:])
+    publish(shop, certified(shop))
+    # As if the first window had been read when the key stood elsewhere in its records.
+    shop.journal_sql("update makewhole.key_run set files = '{}'")
+    shop.send([at_day(1.1, made[0])])
+    shop.write("outbox", [made[0]])
+    shop.trade(orders([10], day=1))
+    publish(shop, certified(shop, day=1))
+    [manifest] = publish(shop, certified(shop))
+    assert (manifest["revision"], manifest["published"]) == (2, 0)
+    [manifest] = publish(shop, certified(shop, day=1))
+    assert (manifest["window"], manifest["revision"], manifest["withdrawn"], manifest["records"]) == (2, 2, 0, 2)
+    assert keys(folder) == ["O1", "O0", "O10"]
+    [manifest] = publish(shop, certified(shop))
+    assert (manifest["revision"], manifest["published"], keys(folder)) == (3, 0, ["O1", "O0", "O10"])

@@ -45,11 +45,12 @@ DOUBTED: Schema = HASHES | {"why": pl.String, "cause": pl.String}
 @dataclass(frozen=True, kw_only=True)
 class ChosenSurvivors:
     """The records of some keys that are published (`SURVIVORS`), and the keys that are not (`LEFT_OUT`, without those
-    that were only sent again). `resent_keys` were published before, `resent_records` stand behind the record that
-    is."""
+    that were only sent again). `resent_keys` were published before, by `key` in `resent`; `resent_records` stand behind
+    the record that is."""
 
     survivors: pl.DataFrame
     left_out: pl.DataFrame
+    resent: pl.DataFrame
     resent_keys: int
     resent_records: int
 
@@ -130,10 +131,11 @@ def _chosen(keys: pl.DataFrame, doubted: pl.DataFrame) -> ChosenSurvivors:
     why = pl.when(pl.col("why").is_null() | is_resend).then(pl.coalesce("doubt", "why")).otherwise("why")
     marked = marked.with_columns(why.alias("why"))
     chosen = marked.filter(pl.col("why").is_null())
-    resent = (marked["why"] == LeftOut.RESEND.value).fill_null(False)
+    is_resent = (marked["why"] == LeftOut.RESEND.value).fill_null(False)
     return ChosenSurvivors(
         survivors=chosen.select(*SURVIVORS),
-        left_out=marked.filter(pl.col("why").is_not_null() & ~resent).select(*LEFT_OUT),
-        resent_keys=int(resent.sum()),
+        left_out=marked.filter(pl.col("why").is_not_null() & ~is_resent).select(*LEFT_OUT),
+        resent=marked.filter(is_resent).select("key"),
+        resent_keys=int(is_resent.sum()),
         resent_records=int(chosen["places"].list.len().sum()) - len(chosen),
     )
