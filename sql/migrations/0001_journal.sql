@@ -535,6 +535,7 @@ create table makewhole.publication (
     point text not null,
     root text not null unique,
     topic text not null default '',
+    first_window integer not null check (first_window > 0),
     partitions integer check (partitions > 0),
     sent_chunks bigint not null default 0 check (sent_chunks >= 0),
     sent_ends jsonb not null default '{}',

@@ -1,27 +1,30 @@
 -- What is published once for everyone, window by window.
 
 -- insert_publication --
--- Write a publication, unless its folder or its topic has one.
-insert into makewhole.publication (id, pipeline, point, root, topic)
-values (%(id)s, %(pipeline)s, %(point)s, %(root)s, %(topic)s)
+-- Write a publication, unless its folder or its topic has one. It begins with the first window that was opened to be
+-- published like this, or with this one: what is certified first need not be that.
+insert into makewhole.publication (id, pipeline, point, root, topic, first_window)
+select %(id)s, %(pipeline)s, %(point)s, %(root)s, %(topic)s, least(%(number)s, min(number))
+from makewhole.window
+where pipeline = %(pipeline)s and revision = 1 and configuration -> 'publish' -> %(point)s = %(wanted)s::jsonb
 on conflict do nothing;
 
 -- at_places --
 -- Read the publications at a folder or a topic.
-select id, pipeline, point, root, topic, partitions, sent_chunks, sent_ends
+select id, pipeline, point, root, topic, first_window, partitions, sent_chunks, sent_ends
 from makewhole.publication
 where root = %(root)s or (topic = %(topic)s and topic <> '');
 
 -- of_pipeline --
 -- Read the publications of a pipeline.
-select id, pipeline, point, root, topic, partitions, sent_chunks, sent_ends
+select id, pipeline, point, root, topic, first_window, partitions, sent_chunks, sent_ends
 from makewhole.publication where pipeline = %(pipeline)s order by point, began_at;
 
 -- due_windows --
--- Read the certified windows that are not published yet as their newest revision has them, from one on.
+-- Read the certified windows that are not published yet as their newest revision has them, from the first one on.
 select number, revision from makewhole.window
-where pipeline = %(pipeline)s and is_newest and state = 'certified' and number >= coalesce(
-    (select min(number) from makewhole.published_window where publication = %(publication)s), %(number)s
+where pipeline = %(pipeline)s and is_newest and state = 'certified' and number >= (
+    select first_window from makewhole.publication where id = %(publication)s
 ) and not exists (
     select from makewhole.published_window as done
     where done.publication = %(publication)s and done.number = makewhole.window.number

@@ -31,9 +31,7 @@ where of_window.pipeline = %(pipeline)s and of_window.is_newest and of_window.st
     and not exists (
         select from makewhole.publication as once
         where once.pipeline = of_window.pipeline
-            and of_window.number >= coalesce(
-                (select min(number) from makewhole.published_window where publication = once.id), 1
-            )
+            and of_window.number >= once.first_window
             and not exists (
                 select from makewhole.published_window as sent
                 where sent.publication = once.id and sent.number = of_window.number and sent.visible_at is not null

@@ -1,7 +1,7 @@
 """Read and write what is published once for everyone: places, windows in their order, and how far a topic has them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 from uuid import uuid4
@@ -10,6 +10,7 @@ from psycopg2.extras import Json
 
 from makewhole.journal.statements import scope
 from makewhole.model.errors import RefusedError
+from makewhole.model.points import Publish
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection, record, records, statements_of
 
@@ -18,7 +19,8 @@ _run = statements_of("publication")
 
 @dataclass(frozen=True, kw_only=True)
 class Publication:
-    """Publication of a topic point: into the folder `root`, and from there into the place `topic` (empty: none).
+    """Publication of a topic point: into the folder `root`, and from there into the place `topic` (empty: none), from
+    the window `first_window` on.
 
     `partitions`: those of that topic when the first record was sent; `sent_chunks` and `sent_ends` follow the receipts
     there, and never lead."""
@@ -28,6 +30,7 @@ class Publication:
     point: str
     root: str
     topic: str
+    first_window: int
     partitions: int | None
     sent_chunks: int
     sent_ends: Mapping[str, int]
@@ -57,14 +60,16 @@ class PublishedWindow:
         return self.revision == self.newest_revision
 
 
-def begin(journal: PgConnection, *, pipeline: str, point: str, root: str, topic: str) -> Publication:
-    """Return the publication of a point at these places, which is made where it is new.
+def begin(journal: PgConnection, window: Window, publish: Publish, *, root: str, topic: str) -> Publication:
+    """Return the publication of a point at these places, which is made where it is new: then it begins with the first
+    window that was opened to be published so, or with this one.
 
     Raises:
         RefusedError: something else is published there.
     """
-    places = {"root": root, "topic": topic}
-    _run(journal, "insert_publication", id=uuid4().hex, pipeline=pipeline, point=point, **places)
+    pipeline, point, places = window.pipeline, publish.point, {"root": root, "topic": topic}
+    of_window = {"pipeline": pipeline, "number": window.number, "point": point, "wanted": Json(asdict(publish))}
+    _run(journal, "insert_publication", id=uuid4().hex, **of_window, **places)
     found = records(Publication, _run(journal, "at_places", **places))
     wanted = [one for one in found if (one.pipeline, one.point, one.root, one.topic) == (pipeline, point, root, topic)]
     if len(found) == len(wanted) == 1:
@@ -87,10 +92,10 @@ def of_pipeline(journal: PgConnection, pipeline: str) -> list[Publication]:
     return records(Publication, _run(journal, "of_pipeline", pipeline=pipeline))
 
 
-def due(journal: PgConnection, publication: Publication, window: Window) -> list[tuple[int, int]]:
-    """Return (number, revision) of the certified windows that are not published yet, from the first that was, or from
-    this one on, in their order."""
-    rows = _run(journal, "due_windows", publication=publication.id, **scope(window))
+def due(journal: PgConnection, publication: Publication) -> list[tuple[int, int]]:
+    """Return (number, revision) of the certified windows that are not published yet, from the first of the publication
+    on, in their order."""
+    rows = _run(journal, "due_windows", publication=publication.id, pipeline=publication.pipeline)
     return [(row.number, row.revision) for row in rows]
 
 

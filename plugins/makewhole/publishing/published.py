@@ -28,9 +28,8 @@ class PublishedPoint:
     @property
     def complete_through(self) -> int | None:
         """The last window up to which each one is published and proven, from the first on; None: not even the first."""
-        newest = self.newest
-        proven = {number for number, one in newest.items() if one.revocation is None}
-        first = min(newest, default=0)
+        proven = {number for number, one in self.newest.items() if one.revocation is None}
+        first = self.publication.first_window
         through = next(at for at in range(first - 1, first + len(proven)) if at + 1 not in proven)
         return through if through in proven else None
 

@@ -60,8 +60,8 @@ def _publish_point(carrier: Carrier, journal: PgConnection, context: WindowConte
     pipeline = context.pipeline
     publication = publications.begin(
         journal,
-        pipeline=pipeline.name,
-        point=publish.point,
+        context.window,
+        publish,
         root=place.root_of(pipeline, publish, context.storage),
         topic=place.topic_of(pipeline, publish),
     )
@@ -71,7 +71,7 @@ def _publish_point(carrier: Carrier, journal: PgConnection, context: WindowConte
     folder = place.claim(publication, is_new=not known)
     run = _PublishingRun(carrier=carrier, journal=journal, publication=publication, lease=lease, folder=folder)
     run.show_decided()
-    for number, revision in _due(journal, publication, context.window, known):
+    for number, revision in _due(journal, publication, known):
         window = windows.load(journal, pipeline.name, number, revision)
         run.publish(window_context(window, pipeline.as_written or pipeline), publish.point)
         run.show_decided()
@@ -102,15 +102,13 @@ def _send(run: "_PublishingRun", context: WindowContext, topic: str, windows: Se
     logger.info("%d records of %s were sent into topic %s", sent, run.publication.point, point.topic)
 
 
-def _due(
-    journal: PgConnection, publication: Publication, window: Window, known: Sequence[PublishedWindow]
-) -> list[tuple[int, int]]:
+def _due(journal: PgConnection, publication: Publication, known: Sequence[PublishedWindow]) -> list[tuple[int, int]]:
     """Return the windows to publish now. Into a topic they go in their order: one waits for all before it."""
-    due = publications.due(journal, publication, window)
+    due = publications.due(journal, publication)
     if not publication.topic:
         return due
     numbers = {one.number for one in known} | {number for number, _ in due}
-    first = min(numbers, default=0)
+    first = publication.first_window
     through = next(number for number in range(first, first + len(numbers) + 1) if number not in numbers)
     for number, _ in due:
         if number >= through:

@@ -8,6 +8,7 @@ import pytest
 from makewhole.journal import windows
 from makewhole.model.errors import LeaseLostError
 from tests.integration.spark.test_published import certified, choosing, keys, publish, publishing, sent
+from tests.integration.spark.test_published_revocations import point
 from tests.world.orders import at_day, orders
 from tests.world.windows import ReconciledShop
 
@@ -104,3 +105,18 @@ def test_event_that_its_own_window_leaves_to_a_later_one_stays_there_in_all_revi
     assert keys(folder) == ["O1", "O0", "O10"]
     [manifest] = publish(shop, certified(shop))
     assert (manifest["revision"], manifest["published"], keys(folder)) == (3, 0, ["O1", "O0", "O10"])
+
+
+def test_first_window_is_published_when_it_is_certified_though_a_later_one_was_first(shop: ReconciledShop) -> None:
+    folder = publishing(shop, has_ledger=False)
+    days = [orders(range(day * 10, day * 10 + 2), day=day) for day in range(2)]
+    for day in days:
+        shop.send(day)
+    shop.write("warehouse", [days[0][0], *days[1]])
+    _, closed = shop.whole_way()
+    assert closed.state.value == "gaps"
+    publish(shop, certified(shop, day=1))
+    assert (keys(folder), point(shop).complete_through) == (["O10", "O11"], None)
+    shop.write("warehouse", [days[0][1]])
+    publish(shop, certified(shop))
+    assert (keys(folder), point(shop).complete_through) == (["O0", "O1", "O10", "O11"], 2)

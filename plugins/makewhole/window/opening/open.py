@@ -362,6 +362,7 @@ def _insert_revision(
             "compare": compared_everywhere(pipeline),
             **({"compare_of_hops": of_hops} if (of_hops := compared_by_hop(pipeline)) else {}),
             **({"columns": pipeline.column_places} if pipeline.column_places else {}),
+            **({"publish": published} if (published := {one.point: asdict(one) for one in pipeline.publish}) else {}),
             "settle_seconds": pipeline.settle.total_seconds(),
             "reason": request.reason,
             "asked_by": request.asked_by,
