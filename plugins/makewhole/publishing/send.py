@@ -5,7 +5,7 @@ was before, and asks the marker.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -49,7 +49,7 @@ class Sending:
         """Send what the topic does not have yet of published windows, in their order. Return the number of records.
 
         Raises:
-            RefusedError: the topic has records of another writer, or fewer partitions than it had.
+            RefusedError: the topic has records of another writer, or was made again.
             CorruptionError: what is in the topic contradicts the journal.
             LeaseLostError: another run took over.
         """
@@ -82,12 +82,17 @@ class Sending:
             publications.note_partitions(self.journal, self.publication, len(ends))
             self.journal.commit()
             return len(ends)
-        if len(ends) < noted:
+        if len(ends) < noted or self._ends_before_what_was_sent(ends):
             raise RefusedError(
-                f"topic {self.topic.topic} had {noted} partitions and has {len(ends)}: it was made again, and what was "
-                "sent is gone. Publish into a new topic"
+                f"topic {self.topic.topic} was made again, and what was sent into it is gone: nothing more is, so that "
+                "its readers do not take the rest for all. Publish to a new folder and into a new topic"
             )
         return noted
+
+    def _ends_before_what_was_sent(self, ends: Mapping[int, int]) -> bool:
+        sent = {int(partition): offset for partition, offset in self.publication.sent_ends.items()}
+        has_any = self.publication.sent_chunks == 0 or any(ends.values())
+        return not has_any or any(ends.get(partition, 0) < offset for partition, offset in sent.items())
 
     def _done(self, writer: ReplayWriter, in_journal: int) -> int:
         """Fence every producer before, then return the number of chunks in the topic; the journal follows before the

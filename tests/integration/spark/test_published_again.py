@@ -6,10 +6,11 @@ from unittest import mock
 import pytest
 
 from makewhole.journal import windows
-from makewhole.model.errors import LeaseLostError
+from makewhole.model.errors import LeaseLostError, RefusedError
 from tests.integration.spark.test_published import certified, choosing, keys, publish, publishing, sent
 from tests.integration.spark.test_published_revocations import point
 from tests.world.orders import at_day, orders
+from tests.world.topics import make_topic_again
 from tests.world.windows import ReconciledShop
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
@@ -120,3 +121,17 @@ def test_first_window_is_published_when_it_is_certified_though_a_later_one_was_f
     shop.write("warehouse", [days[0][1]])
     publish(shop, certified(shop))
     assert (keys(folder), point(shop).complete_through) == (["O0", "O1", "O10", "O11"], 2)
+
+
+def test_topic_that_was_made_again_gets_nothing(shop: ReconciledShop) -> None:
+    name = shop.add_topic()
+    publishing(shop, into=name, has_ledger=False)
+    days = [orders(range(day * 10, day * 10 + 2), day=day) for day in range(2)]
+    for day in days:
+        shop.send(day)
+        shop.write("warehouse", day)
+    publish(shop, certified(shop))
+    make_topic_again(shop.admin, name)
+    with pytest.raises(RefusedError, match=f"topic {name} was made again, and what was sent into it is gone"):
+        publish(shop, certified(shop, day=1))
+    assert sent(shop, name) == []
