@@ -14,11 +14,10 @@ from makewhole.journal import certificates, leases, publications, windows
 from makewhole.journal.leases import Lease
 from makewhole.journal.publications import Publication, PublishedWindow
 from makewhole.journal.results import snapshot_manifests
-from makewhole.kafka.log.archive import ArchiveLog
 from makewhole.lake.storage import Storage
 from makewhole.model.errors import RefusedError
 from makewhole.model.points import Publish
-from makewhole.model.window import PartitionRange, Window
+from makewhole.model.window import Window
 from makewhole.publishing import place
 from makewhole.publishing.manifest import VERSION, PublishedFile, count_chunks, files_of, in_order
 from makewhole.publishing.send import Sending
@@ -200,7 +199,7 @@ def _write_tasks(
     later = _newest_files(one for one in known if one.number > context.window.number)
     earlier = _newest_files(one for one in known if one.number < context.window.number)
     resent = tuple(bucket.resent_file for bucket in chosen if bucket.resent_file)
-    for whole in _archived(context, point, archive):
+    for whole in context.window.ranges[point]:
         if whole.partition in held:
             for part in split_range(whole, _RECORDS_PER_TASK):
                 yield WriteTask(
@@ -214,15 +213,6 @@ def _write_tasks(
                     earlier=earlier if resent else (),
                     resent=resent,
                 )
-
-
-def _archived(context: WindowContext, point: str, archive: str) -> Iterator[PartitionRange]:
-    """Yield the ranges of a window that its archive has: none of a topic that was made again meanwhile."""
-    log = ArchiveLog(context.storage.uri(archive))
-    for whole in context.window.ranges[point]:
-        segments = log.segments(whole.partition)
-        if segments and segments[0].topic_id == whole.topic_id:
-            yield whole
 
 
 def _newest_files(known: Iterable[PublishedWindow]) -> tuple[str, ...]:

@@ -149,17 +149,15 @@ def _records(task: WriteTask, offsets: Int64s, keys: ArrowArray) -> Iterator[pa.
         at = np.searchsorted(offsets, read)
         is_chosen = np.append(offsets, -1)[np.minimum(at, len(offsets))] == read
         if is_chosen.any():
-            yield _table(
-                task, RecordChange.PUBLISH, batch.filter(pa.array(is_chosen)), keys.take(pa.array(at[is_chosen]))
-            )
+            yield _table(task, batch.filter(pa.array(is_chosen)), keys.take(pa.array(at[is_chosen])))
 
 
-def _table(task: WriteTask, change: RecordChange, records: pa.RecordBatch, keys: ArrowArray) -> pa.Table:
+def _table(task: WriteTask, records: pa.RecordBatch, keys: ArrowArray) -> pa.Table:
     window, rows = task.context.window, records.num_rows
     columns: Mapping[str, ArrowArray] = {
         "window": pa.repeat(pa.scalar(window.number, pa.int32()), rows),
         "revision": pa.repeat(pa.scalar(window.revision, pa.int32()), rows),
-        "change": pa.repeat(pa.scalar(change.value), rows),
+        "change": pa.repeat(pa.scalar(RecordChange.PUBLISH.value), rows),
         "key": keys,
         "record_key": records.column("key"),
         **{name: records.column(name) for name in _RECORD if name != "key"},
@@ -168,29 +166,22 @@ def _table(task: WriteTask, change: RecordChange, records: pa.RecordBatch, keys:
 
 
 def _withdraw(task: WriteTask, rows: pl.DataFrame) -> Iterator[PublishedFile]:
-    """Write the positions of records that are withdrawn; with Kafka's own key, by which a topic forgets them."""
+    """Write the positions of records that are withdrawn as they were published, without their values: with Kafka's own
+    key, by which a topic forgets them. The archive need not have them any more."""
     if rows.is_empty():
         return
-    offsets = rows["offset"].to_numpy()
-    tables = (
-        table.set_column(
-            table.schema.get_field_index("change"), "change", _repeated(RecordChange.WITHDRAW, table.num_rows)
-        )
-        .set_column(table.schema.get_field_index("value"), "value", pa.nulls(table.num_rows, pa.binary()))
-        .cast(SCHEMA)
-        for table in _records(task, offsets, rows["key"].to_arrow())
+    paths = [file.path for file in task.before if file.change == RecordChange.PUBLISH]
+    names = [name for name in SCHEMA.names if name != "value"]
+    parts = task.folder.parquet_batches(paths, names)
+    found = pl.concat(part.join(rows.select("offset"), on="offset", how="semi") for part in parts)
+    newest = found.sort("offset", "revision").unique("offset", keep="last", maintain_order=True)
+    changed = newest.with_columns(
+        pl.lit(task.context.window.revision).alias("revision"),
+        pl.lit(RecordChange.WITHDRAW.value).alias("change"),
+        pl.lit(None, dtype=pl.Binary).alias("value"),
     )
-    file = _new_file(task, RecordChange.WITHDRAW, rows, tables)
-    if file.rows != len(rows):
-        raise CorruptionError(
-            f"{task.context.window.label}: the archive {task.archive} has {file.rows} of the {len(rows)} records of "
-            f"partition {task.range.partition} that are to be withdrawn; nothing was. Run the window again"
-        )
-    yield file
-
-
-def _repeated(change: RecordChange, rows: int) -> ArrowArray:
-    return pa.repeat(pa.scalar(change.value), rows)
+    table = changed.select(SCHEMA.names).to_arrow(compat_level=pl.CompatLevel.oldest()).cast(SCHEMA)
+    yield _new_file(task, RecordChange.WITHDRAW, rows, iter([table]))
 
 
 def _new_file(task: WriteTask, change: RecordChange, rows: pl.DataFrame, tables: Iterator[pa.Table]) -> PublishedFile:

@@ -7,7 +7,8 @@ import pytest
 
 from makewhole.journal import windows
 from makewhole.model.errors import LeaseLostError, RefusedError
-from tests.integration.spark.test_published import certified, choosing, keys, publish, publishing, sent
+from tests.integration.spark.test_erase import erased
+from tests.integration.spark.test_published import certified, choosing, keys, manifests, publish, publishing, sent
 from tests.integration.spark.test_published_revocations import point
 from tests.world.orders import at_day, orders
 from tests.world.topics import make_topic_again
@@ -135,3 +136,23 @@ def test_topic_that_was_made_again_gets_nothing(shop: ReconciledShop) -> None:
     with pytest.raises(RefusedError, match=f"topic {name} was made again, and what was sent into it is gone"):
         publish(shop, certified(shop, day=1))
     assert sent(shop, name) == []
+
+
+def test_record_whose_archive_is_without_it_is_withdrawn(shop: ReconciledShop) -> None:
+    """As when its key was erased, or compaction took it."""
+    name = shop.add_topic()
+    folder = publishing(shop, into=name, has_ledger=False)
+    made = orders(range(3))
+    shop.send(made, headers={"source": "till"})
+    shop.write("warehouse", made)
+    publish(shop, certified(shop))
+    context = certified(shop)
+    erased(shop, "O1")
+    with choosing(lambda survivors: survivors.filter(survivors["key"] != "O1")):
+        [manifest] = publish(shop, context)
+    assert (manifest["withdrawn"], manifest["records"]) == (1, 2)
+    assert keys(folder) == ["O0", "O2"]
+    [withdrawn] = shop.read(name)[3:]
+    assert (withdrawn.key_text, withdrawn.value, withdrawn.header_texts["source"]) == ("O1", None, "till")
+    assert withdrawn.header_texts["makewhole-published-from"] == "0:1"
+    assert manifests(folder)[1]["revision"] == 2
