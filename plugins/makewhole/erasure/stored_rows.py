@@ -19,6 +19,8 @@ _FINEST = 65_536
 _BUCKET = re.compile(r"/bucket=(?P<name>[0-9]+of[0-9]+)/")
 _IN_INDEX = re.compile(r"[^/]+/index/")
 _TEXTS = ("key", "business_key")
+_OF_CHOICES = {"key", "partition", "offset"}
+"""Columns of what a killed attempt to publish a window leaves."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +78,7 @@ def _is_of_key(columns: dict[str, bool], key: ErasedKey, high: int, low: int) ->
         conditions.append((pl.col("key_hi") == pl.lit(high, pl.UInt64)) & (pl.col("key_lo") == pl.lit(low, pl.UInt64)))
     elif "key_hash" in columns:
         conditions.append(pl.col("key_hash") == key.hash)
-    elif "key" in columns and "hop" in columns:
+    elif "key" in columns and ({"hop", "why"} & set(columns) or not set(columns) - _OF_CHOICES):
         conditions.append(pl.col("key") == key.text)
     if "business_key" in columns:
         conditions.append(pl.col("business_key") == key.text)

@@ -28,6 +28,7 @@ from makewhole.window.certifying.certificate_check import check_chain
 from makewhole.window.certifying.chain_evidence import file_problems, read_evidence
 from makewhole.window.certifying.erased_contents import erased_contents
 from makewhole.window.context import WindowContext, connections_of
+from makewhole_spark.publish.publish_window import publish_windows
 from tests.integration.spark.test_export import export, members, verify
 from tests.integration.spark.test_keep import UPSERT, keep, repaired
 from tests.world.acceptances import accepted, opened_again
@@ -329,3 +330,21 @@ def test_an_accepted_finding_stays_accepted_when_its_key_is_erased(shop: Reconci
     assert opened_again(shop) == []
     assert shop.journal_sql("select stands, key from makewhole.accepted_finding") == [(True, "(removed)")]
     assert verified(shop) == []
+
+
+def test_an_erased_key_is_not_kept_among_those_that_are_not_published(shop: ReconciledShop) -> None:
+    shop.format = {"publish": f"{{path: {shop.folder / 'once'}}}"}
+    shop.describe(is_observing=True, has_ledger=False, tolerance={"conflict": "9"})
+    made = orders(range(900_101, 900_104))
+    shop.send([*made, {**made[0], "amount": "77.00"}, {**made[1], "amount": "78.00"}])
+    shop.write("warehouse", made)
+    context, _ = shop.whole_way()
+    with connect(shop.journal) as journal:
+        [published] = publish_windows(shop.carrier, journal, context)
+    assert published.windows[0].manifest["left_out"] == {"conflict": 2}
+
+    erased(shop, "O900101")
+
+    key = request_of(shop, "O900101").erased
+    assert places_of(shop, key.text, key.hash) == []
+    assert any("left_out" in place for place in places_of(shop, "O900102", request_of(shop, "O900102").erased.hash))
