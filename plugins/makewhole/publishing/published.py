@@ -27,8 +27,9 @@ class PublishedPoint:
 
     @property
     def complete_through(self) -> int | None:
-        """The last window up to which each one is published and proven, from the first on; None: not even the first."""
-        proven = {number for number, one in self.newest.items() if one.revocation is None}
+        """The last window up to which each one is published, as far as its topic, and proven, from the first on; None:
+        not even the first."""
+        proven = {number for number, one in self.newest.items() if one.revocation is None and self.is_sent(one)}
         first = self.publication.first_window
         through = next(at for at in range(first - 1, first + len(proven)) if at + 1 not in proven)
         return through if through in proven else None

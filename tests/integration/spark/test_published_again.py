@@ -6,7 +6,9 @@ from unittest import mock
 import pytest
 
 from makewhole.journal import windows
+from makewhole.journal.database import connect
 from makewhole.model.errors import LeaseLostError, RefusedError
+from makewhole.publishing.published import published_of
 from tests.integration.spark.test_erase import erased
 from tests.integration.spark.test_published import certified, choosing, keys, manifests, publish, publishing, sent
 from tests.integration.spark.test_published_revocations import point
@@ -156,3 +158,22 @@ def test_record_whose_archive_is_without_it_is_withdrawn(shop: ReconciledShop) -
     assert (withdrawn.key_text, withdrawn.value, withdrawn.header_texts["source"]) == ("O1", None, "till")
     assert withdrawn.header_texts["makewhole-published-from"] == "0:1"
     assert manifests(folder)[1]["revision"] == 2
+
+
+def test_window_that_is_not_in_the_topic_yet_is_not_called_complete(shop: ReconciledShop) -> None:
+    name = shop.add_topic()
+    publishing(shop, into=name, has_ledger=False)
+    for day in range(2):
+        made = orders(range(day * 10, day * 10 + 2), day=day)
+        shop.send(made)
+        shop.write("warehouse", made)
+    first = certified(shop)
+    publish(shop, first)
+    second = certified(shop, day=1)
+    with mock.patch("makewhole_spark.publish.publish_window._send"):  # killed before it
+        publish(shop, second)
+    with connect(shop.journal) as journal:  # the task of the first window is tried again, and has an event
+        event = published_of(journal, first.pipeline, first.window)["orders"]
+    assert event["complete_through"] == 1
+    publish(shop, second)
+    assert point(shop).complete_through == 2
