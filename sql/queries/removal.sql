@@ -34,7 +34,8 @@ where of_window.pipeline = %(pipeline)s and of_window.is_newest and of_window.st
             and of_window.number >= once.first_window
             and not exists (
                 select from makewhole.published_window as sent
-                where sent.publication = once.id and sent.number = of_window.number and sent.visible_at is not null
+                where sent.publication = once.id and sent.number = of_window.number
+                    and sent.revision = of_window.revision and sent.visible_at is not null
             )
     )
     and not exists (

@@ -10,6 +10,7 @@ from makewhole.journal.database import connect
 from makewhole.model.errors import LeaseLostError, RefusedError
 from makewhole.publishing.published import published_of
 from tests.integration.spark.test_erase import erased
+from tests.integration.spark.test_keep import age, keep
 from tests.integration.spark.test_published import certified, choosing, keys, manifests, publish, publishing, sent
 from tests.integration.spark.test_published_revocations import point
 from tests.world.orders import at_day, orders
@@ -177,3 +178,20 @@ def test_window_that_is_not_in_the_topic_yet_is_not_called_complete(shop: Reconc
     assert event["complete_through"] == 1
     publish(shop, second)
     assert point(shop).complete_through == 2
+
+
+def test_archive_of_a_revision_that_is_still_to_be_published_stays(shop: ReconciledShop) -> None:
+    folder = publishing(shop, has_ledger=False, keep={"archives": "30d"})
+    for day in range(2):
+        made = orders(range(day * 10, day * 10 + 2), day=day)
+        shop.send(made)
+        shop.write("warehouse", made)
+    with choosing(lambda survivors: survivors.head(1)):
+        publish(shop, certified(shop))
+    certified(shop, day=1)
+    again = certified(shop)
+    age(shop)
+    assert keep(shop) == []
+    publish(shop, again)
+    assert keys(folder) == ["O0", "O1", "O10", "O11"]
+    assert [outcome.window for outcome in keep(shop)] == [1]
