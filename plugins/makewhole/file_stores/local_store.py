@@ -47,12 +47,15 @@ class LocalStore:
     def open(self, path: str) -> IO[bytes]:
         with answering(self.root):
             full = self._full(path)
-            if full.is_symlink() and not full.exists():
+            try:
+                return full.open("rb")
+            except FileNotFoundError as error:
+                if not full.is_symlink():
+                    raise
                 raise TransientError(
                     f"{full} is a link, and {full.readlink()}, to which it leads, is not there: mount what that lies "
                     "on, or remove the link; then try again"
-                )
-            return full.open("rb")
+                ) from error
 
     def broken_part(self, path: str) -> str:  # noqa: ARG002 - a part of a file is never alone
         return ""
