@@ -299,6 +299,22 @@ def test_every_other_row_and_column_of_a_file_stays_as_it_was(place: FilesPlace)
     assert after.schema.equals(before.schema)
 
 
+def test_a_file_with_numbers_that_are_none_is_written_again(place: FilesPlace) -> None:
+    """To Arrow NaN is never what it was, alone or in a list of parts."""
+    score, parts = pa.field("score", pa.float64()), pa.field("parts", pa.list_(pa.struct([("share", pa.float32())])))
+    nan = float("nan")
+    rows = [{**row_of(order), "score": nan, "parts": [{"share": nan}, {"share": 0.5}]} for order in MADE]
+    place.add("a.parquet", [*rows, rows[4]], ORDERS.append(score).append(parts))
+    point, before = point_of(place), place.table("a.parquet")
+    survivor, extra = FilesSession(connection=place.connection).open_table(point).rows_of_key("O4")
+    item = QuarantineRows(seq=0, key="O4", survivor=survivor, extras=(extra,))
+
+    receipt = FilesWriter(connection=place.connection, point=point).write_chunk(point, chunk_of(), [item], nothing)
+
+    assert (receipt.actions, receipt.refused) == (1, {})
+    assert str(place.table("a.parquet").to_pylist()) == str(before.slice(0, len(MADE)).to_pylist())
+
+
 def test_moments_are_written_in_the_form_that_the_files_of_the_dataset_have(place: FilesPlace) -> None:
     """Spark and Hive write them as INT96 by their older settings, and refuse nanoseconds in another form."""
     point, naive = point_of(place), ORDERS.set(4, pa.field("at", pa.timestamp("us")))
