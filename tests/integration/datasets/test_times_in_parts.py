@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 def test_a_row_whose_time_is_null_with_its_column_is_read_in_the_first_window(
     lake: Lake, tables: Tables, is_required: bool
 ) -> None:
-    """Of a part that takes no null a library says that it is never null."""
+    """A library says that a part which takes no null is never null."""
     part: pa.Field[pa.DataType] = pa.field("at", pa.timestamp("us", "UTC"), nullable=not is_required)
     lake.make_table(TABLE, pa.schema([pa.field("id", pa.string()), pa.field("after", pa.struct([part]))]))
     lake.append(TABLE, [{"id": "O0", "after": {"at": BORN}}])
