@@ -85,4 +85,5 @@ def rewritten_segments(
         left = without_records(text, offsets)
         if left != text:
             changed = replace(segment, size_bytes=len(left), sha256=sha256(left).hexdigest())
-            yield RewrittenSegment(contents={log: left, path: changed.to_json()}, records=len(offsets))
+            # In this order: killed in between, the records still differ, and both are written when it goes on.
+            yield RewrittenSegment(contents={path: changed.to_json(), log: left}, records=len(offsets))
