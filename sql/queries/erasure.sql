@@ -9,7 +9,10 @@ where pipeline = %(pipeline)s and is_newest and state in ('open', 'error')
 union all
 select format('plan %%s is %%s', id, replace(state, '_', ' '))
 from makewhole.plan
-where pipeline = %(pipeline)s and settled_at is null and state in ('frozen', 'awaiting_approval', 'approved', 'running')
+where pipeline = %(pipeline)s and settled_at is null and (
+    state in ('frozen', 'awaiting_approval', 'approved', 'running')
+    or state = 'rejected' and began_at is not null -- stopped, and what it did at its targets is not known yet
+)
 union all
 select format('acceptance %%s awaits approval', id)
 from makewhole.acceptance

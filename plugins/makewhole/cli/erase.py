@@ -20,10 +20,11 @@ from makewhole.erasure.erase_key import (
 )
 from makewhole.journal.database import JournalSession, journal_dsn
 from makewhole.journal.retention.erasures import ErasedKey, require_quiet
+from makewhole.journey.trace import business_key
 from makewhole.lake.storage import Storage
 from makewhole.model.text import counted
 from makewhole.signing.key_files import signing_key_from_environment
-from makewhole.window.context import connections_of
+from makewhole.window.context import as_last_read, connections_of
 
 _console = console()
 _FROM_INPUT = "-"
@@ -65,10 +66,12 @@ def erase(
     text = sys.stdin.readline().rstrip("\r\n") if key == _FROM_INPUT else key
     with service_environment():
         described = find_pipeline(pipeline)
-        request = EraseRequest(
-            pipeline=described, key=text, asked_by=by or f"{getpass.getuser()} (shell)", reason=reason or "-"
-        )
         with JournalSession(journal_dsn()) as journal:
+            with journal.transaction() as session:
+                erased = business_key(as_last_read(session, described), text)
+            request = EraseRequest(
+                pipeline=described, key=erased, asked_by=by or f"{getpass.getuser()} (shell)", reason=reason or "-"
+            )
             context = ErasureContext(
                 journal=journal,
                 storage=Storage.from_environment(),

@@ -51,8 +51,10 @@ def keep_small(name: str) -> None:
         PermanentError: something stays that was to go; the message has the reasons.
     """
     compact_index(name)
-    remove_kept(name)
-    erase_what_came_back(name)
+    try:
+        remove_kept(name)
+    finally:  # what stays of one has to do with the other nothing
+        erase_what_came_back(name)
 
 
 def compact_index(name: str) -> None:
