@@ -7,7 +7,7 @@ Files that are there are left alone: what was written again stands in their plac
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -16,6 +16,7 @@ from makewhole.compute.frames import REPLAYS, empty
 from makewhole.compute.indexed_keys.former_readings import NOT_KNOWN, NUMBERED, OF_HOPS
 from makewhole.compute.indexed_keys.hop_filters import with_noted_filters
 from makewhole.compute.indexed_keys.stored_runs import run_of
+from makewhole.config.key_layout import with_layout
 from makewhole.journal import windows
 from makewhole.journal.history.judged import JudgedWindows
 from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, commit_rebuilt, first_indexed, readable_runs
@@ -53,16 +54,18 @@ class _IndexSources:
     reading_sha256: str
     runs: Sequence[IndexedRun]
 
-    def from_snapshot(self, manifest: Mapping[str, Any], replays: pl.DataFrame) -> dict[str, pl.DataFrame]:
-        """Return the run of a window by bucket, from its snapshot. Values that were compared as another file said are
-        not known, nor is what passed its filters.
+    def from_snapshot(
+        self, window: Window, manifest: Mapping[str, Any], replays: pl.DataFrame
+    ) -> dict[str, pl.DataFrame]:
+        """Return the run of a window by bucket, from its snapshot, which was read by the types of its revision. Values
+        that were compared as another file said are not known, nor is what passed its filters.
 
         Raises:
             CorruptionError: a file of the snapshot does not exist.
         """
-        by_bucket = {}
+        by_bucket, pipeline = {}, with_layout(self.pipeline, window.key_layout, window.value_types)
         for bucket, files in manifest["files"].items():
-            run = run_of_bucket(self.storage, files, replays, self.pipeline, self.point)
+            run = run_of_bucket(self.storage, files, replays, pipeline, self.point)
             if snapshot_manifests.read_with(manifest) != self.reading_sha256:
                 unknown = [name for name in _VALUES if name in run.columns]
                 run = run.with_columns(pl.lit(None, dtype=pl.UInt64).alias(name) for name in unknown)
@@ -128,13 +131,14 @@ def _rebuild_topic(
             continue
         spans = spans_of(window, topic.point)
         replays = pl.concat([empty(REPLAYS), *replays_in(journal, window, spans)])
+        window = windows.load(journal, topic.pipeline, window.number, manifest["revision"])
         journal.commit()  # writing may take long, and a transaction that is idle keeps vacuum from the whole database
         run, is_snapshot = _run_of_window(sources, window, manifest, replays)
         if run is None and window.number >= known_from:
             lost.append(str(window.number))
         elif run is not None:
             from_snapshots += is_snapshot
-            written.append(_written(sources, replace(window, revision=manifest["revision"]), run))
+            written.append(_written(sources, window, run))
     commit_rebuilt(journal, topic, written, sources.runs)
     if lost:
         raise CorruptionError(
@@ -164,7 +168,7 @@ def _run_of_window(
 ) -> tuple[dict[str, pl.DataFrame] | None, bool]:
     """Return the run of a window by bucket, and whether it is from the snapshot; None where nothing can be read."""
     try:
-        return sources.from_snapshot(manifest, replays), True
+        return sources.from_snapshot(window, manifest, replays), True
     except CorruptionError:
         pass
     try:

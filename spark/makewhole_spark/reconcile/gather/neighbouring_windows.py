@@ -16,7 +16,7 @@ from makewhole.journal import incidents, plans, replayed_positions, windows
 from makewhole.journal.history.judged import JudgedWindows, TruncatedLog
 from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, first_indexed, standing_runs
 from makewhole.journal.results import hop_results
-from makewhole.journal.results.snapshot_manifests import read_with
+from makewhole.journal.results.snapshot_manifests import VALUES_OF, read_with
 from makewhole.kafka.offsets import TopicLog
 from makewhole.key_index.window_run import replays_in, spans_of
 from makewhole.lake.rows_by_bucket import RowsByBucket, spread_rows
@@ -171,9 +171,10 @@ class NeighbouringWindows:
         return None if number <= self.first_reading(point).number else self.windows.start_of(number)
 
     def read_with_other_configuration(self, window: Window, point: str) -> OtherConfiguration | None:
-        """Return where the records of another window are, if it read a point with another configuration than this."""
-        manifest = self.manifests_of(window).get(point)
-        if manifest is None or read_with(manifest) == read_with(self.manifests[point]):
+        """Return where the records of another window are, if it read a point with another configuration than this, or
+        by other types of its columns."""
+        manifest, own = self.manifests_of(window).get(point), self.manifests[point]
+        if manifest is None or _read_by(manifest) == _read_by(own):
             return None
         return OtherConfiguration(archive=manifest.get("archive", ""), ranges=tuple(window.ranges.get(point, ())))
 
@@ -297,6 +298,11 @@ class NeighbouringWindows:
 
     def _replays_in(self, point: str, spans: Sequence[PositionSpan]) -> RowsByBucket:
         return self.by_bucket(f"{point}/replays", replays_in(self.journal, self.context.window, spans), REPLAYS)
+
+
+def _read_by(manifest: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """Return by what the rows of a snapshot were made: the file, and the types of its columns, which tables decide."""
+    return read_with(manifest), manifest.get(VALUES_OF)
 
 
 def hashes(key_hashes: Sequence[tuple[str | None]]) -> pl.DataFrame:
