@@ -255,6 +255,26 @@ def test_a_registry_whose_numbers_mean_other_schemas_now_is_refused(
         avro.snapshot(context)
 
 
+def test_a_window_is_read_again_when_its_connection_leads_to_another_registry(
+    avro: ReconciledShop, registry: RegistryServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one of a test system has another schema of the same form under the number."""
+    renamed = json.loads(json.dumps(schema()).replace('"number"', '"count"'))
+    avro.trade(orders(range(10)))
+    with registry_server() as other:
+        other.register(7, renamed)
+        set_connection(monkeypatch, "registry", other.connection())
+        forget_schemas()
+        first, _ = avro.whole_way()
+        assert set(avro.found(first, STORE_HOP)) == {order["id"] for order in orders(range(10))}
+
+    set_connection(monkeypatch, "registry", registry.connection())
+    forget_schemas()
+    again, closed = avro.whole_way()
+
+    assert (avro.found(again, STORE_HOP), closed.state) == ({}, WindowState.CERTIFIED)
+
+
 def forget_schemas() -> None:
     """Do what a new process does: it knows no schema yet."""
     from makewhole.window import formats

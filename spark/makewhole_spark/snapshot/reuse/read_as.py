@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from makewhole.journal.results.snapshot_manifests import READ_AS
+from makewhole.model.connection import registry_of
 from makewhole.model.points import Point, has_log
 from makewhole.signing.keys import sha256_of
 from makewhole.window.configuration import judging_sha256, plain, reading_sha256
@@ -24,10 +25,18 @@ def read_as(context: WindowContext, point: Point, buckets: int) -> dict[str, str
         "configuration": file,
         "types of keys or values": types,
         "place": window.places.get(point.name),
+        "schema registry": _registries(context, point),
         "number of buckets": buckets,
         "slice": [plain(window.start), plain(window.end), plain(ranges)],
     }
     return {name: sha256_of({"is": part})[:32] for name, part in parts.items()}
+
+
+def _registries(context: WindowContext, point: Point) -> list[str]:
+    """Return where the schemas of a topic come from: the same number means another one elsewhere."""
+    schemas = (point.schema, point.key_schema) if has_log(point) else ()
+    names = [schema.registry for schema in schemas if schema is not None and schema.registry is not None]
+    return [registry_of(context.connections[name]).url for name in names]
 
 
 def differs_in(manifest: Mapping[str, Any], now: Mapping[str, str]) -> str | None:
