@@ -5,7 +5,7 @@ Two logs of a partition that have a record of the same leader epoch at the same 
 than what was seen means that the difference was truncated, whatever is at those offsets today (KIP-320).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from makewhole.kafka.offsets import EpochEnd
 from makewhole.model.window import PartitionRange
@@ -43,6 +43,15 @@ def seen_epochs(ranges: Iterable[PartitionRange]) -> Epochs:
     return seen
 
 
+def _earlier_ends(ask: Ask, seen: Iterable[tuple[int, int]]) -> Iterator[int]:
+    """Yield the ends of epochs that ended later when they were seen. Brokers that were restored from a backup use the
+    numbers of epochs again, for other records."""
+    for epoch, end in seen:
+        there = ask(epoch)
+        if there is not None and there.end_offset < end:
+            yield there.end_offset
+
+
 def divergence(ask: Ask, seen: Epochs, start: int) -> int:
     """The offset up to which the log still is the one that was seen: its end, when nothing was truncated.
 
@@ -58,6 +67,6 @@ def divergence(ask: Ask, seen: Epochs, start: int) -> int:
             break
         agreed = min(agreed, there.end_offset)
         if there.epoch == epoch:
-            return max(start, agreed)
+            return max(start, min([agreed, *_earlier_ends(ask, left)]))
         left = [entry for entry in left if entry[0] <= there.epoch]
     return start

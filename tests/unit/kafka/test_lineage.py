@@ -93,6 +93,13 @@ def test_after_a_truncation_the_log_that_is_remembered_is_the_new_one() -> None:
     assert noticed(Log((0,) * 120 + (2,) * 200, 2).ask, [*first, *second]) == 120
 
 
+def test_numbers_of_epochs_that_restored_brokers_use_again_are_not_taken_for_the_seen_ones() -> None:
+    seen = windows(Log((5,) * 1000 + (6,) * 1000, 6), 2000, lo=900)
+
+    assert noticed(Log((5,) * 950 + (6,) * 1550, 6).ask, seen) == 950
+    assert noticed(Log((5,) * 1000 + (6,) * 1500, 6).ask, seen) == 2000
+
+
 def test_nothing_is_left_where_the_log_begins_later_or_knows_no_epoch() -> None:
     seen = windows(Log((0,) * 10 + (3,) * 90, 3), 100, lo=40)
 
