@@ -47,6 +47,13 @@ def publish(shop: ReconciledShop, context: WindowContext) -> list[Manifest]:
     return [one.manifest for point in done for one in point.windows]
 
 
+def add_versions(shop: ReconciledShop) -> None:
+    """Make the tables of a shop again, with a column of versions."""
+    shop.more_columns = {"version": "bigint"}
+    shop.sql("drop table outbox; drop table warehouse")
+    shop.make_tables(", version bigint")
+
+
 def certified(shop: ReconciledShop, day: int = 0) -> WindowContext:
     """Take a window to its certificate."""
     context, closed = shop.whole_way(day)
@@ -205,9 +212,7 @@ def test_event_that_a_later_window_published_stays_there(shop: ReconciledShop) -
 
 
 def test_latest_version_of_each_key_is_published_and_a_deletion_is(shop: ReconciledShop) -> None:
-    shop.more_columns = {"version": "bigint"}
-    shop.sql("drop table outbox; drop table warehouse")
-    shop.make_tables(", version bigint")
+    add_versions(shop)
     folder = publishing(shop, has_ledger=False, is_upsert=True, has_version=True)
     made = [{**order, "version": 2} for order in orders(range(4))]
     shop.send([*made, {**made[1], "version": 1, "amount": "9.00"}, {**made[2], "version": 3, "amount": "8.00"}])
@@ -225,9 +230,7 @@ def test_latest_version_of_each_key_is_published_and_a_deletion_is(shop: Reconci
 
 
 def test_revision_sends_nothing_of_a_key_whose_later_version_is_in_the_topic(shop: ReconciledShop) -> None:
-    shop.more_columns = {"version": "bigint"}
-    shop.sql("drop table outbox; drop table warehouse")
-    shop.make_tables(", version bigint")
+    add_versions(shop)
     name = shop.add_topic()
     folder = publishing(shop, into=name, has_ledger=False, is_upsert=True, has_version=True)
     first = [{**order, "version": 1} for order in orders(range(2))]

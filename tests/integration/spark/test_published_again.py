@@ -11,7 +11,16 @@ from makewhole.model.errors import LeaseLostError, RefusedError
 from makewhole.publishing.published import published_of
 from tests.integration.spark.test_erase import erased
 from tests.integration.spark.test_keep import age, keep
-from tests.integration.spark.test_published import certified, choosing, keys, manifests, publish, publishing, sent
+from tests.integration.spark.test_published import (
+    add_versions,
+    certified,
+    choosing,
+    keys,
+    manifests,
+    publish,
+    publishing,
+    sent,
+)
 from tests.integration.spark.test_published_revocations import point
 from tests.world.orders import at_day, orders
 from tests.world.topics import make_topic_again
@@ -68,9 +77,7 @@ def test_run_that_another_one_overtook_does_not_take_its_marker_for_that_of_anot
 
 
 def test_key_that_a_later_window_withdrew_is_published_with_its_own_window_again(shop: ReconciledShop) -> None:
-    shop.more_columns = {"version": "bigint"}
-    shop.sql("drop table outbox; drop table warehouse")
-    shop.make_tables(", version bigint")
+    add_versions(shop)
     name = shop.add_topic()
     folder = publishing(shop, into=name, has_ledger=False, is_upsert=True, has_version=True)
     first = [{**order, "version": 1} for order in orders(range(2))]
