@@ -137,8 +137,7 @@ class _PublishingRun:
     def publish(self, context: WindowContext, point: str) -> None:
         """Write the files of a revision of a window, and decide that they are what is published of it."""
         window = context.window
-        known = self._sweep(window)
-        before = _files_before(known, window)
+        known, before = self._sweep(window)
         place.require_files(self.folder, [file.path for file in before])
         manifests = snapshot_manifests.snapshots(self.journal, window)
         neighbours = NeighbouringWindows(journal=self.journal, context=context, manifests=manifests)
@@ -157,17 +156,17 @@ class _PublishingRun:
             for file in context.storage.files_below(f"{window.prefix}/{folder}/{part}"):
                 context.storage.remove(file.path)
 
-    def _sweep(self, window: Window) -> list[PublishedWindow]:
+    def _sweep(self, window: Window) -> tuple[list[PublishedWindow], tuple[PublishedFile, ...]]:
         """Remove what killed attempts at a revision left, while no other run can decide that something of it counts.
-        Return what was published before."""
+        Return what was published before, and of it the files of the window's earlier revisions."""
         leases.renew(self.journal, self.lease)
         known = publications.published(self.journal, self.publication)
-        _files_before(known, window)
+        before = _files_before(known, window)
         swept = place.sweep(self.folder, window.number, window.revision)
         self.journal.commit()
         if swept:
             logger.info("%s: %d files of an attempt that did not end were removed", window.label, swept)
-        return known
+        return known, before
 
     def _carry(self, tasks: Sequence[Any], run: Any) -> list[Any]:
         return carry_released(self.carrier, self.journal, tasks, run)
