@@ -545,7 +545,8 @@ create index publication_of_point on makewhole.publication (pipeline, point);
 create unique index publication_into_topic on makewhole.publication (topic) where topic <> '';
 
 -- What was published of a revision of a window: decided once, by its row here, and visible once its `manifest` stands
--- beside its files. `ordinal` is the order in which it is sent, in `chunks` from `first_chunk` on.
+-- beside its files. `ordinal` is the order in which it is sent, in `chunks` from `first_chunk` on. `reported_by`: the run
+-- whose event of the asset has it; null: no event has.
 create table makewhole.published_window (
     publication text not null references makewhole.publication (id),
     pipeline text not null,
@@ -557,6 +558,7 @@ create table makewhole.published_window (
     chunks bigint not null check (chunks >= 0),
     decided_at timestamptz not null default clock_timestamp(),
     visible_at timestamptz,
+    reported_by text,
     primary key (publication, number, revision),
     unique (publication, ordinal),
     foreign key (pipeline, number, revision) references makewhole.window

@@ -75,3 +75,13 @@ update makewhole.publication set partitions = %(partitions)s where id = %(public
 -- Follow the receipts of what was sent.
 update makewhole.publication set sent_chunks = %(chunks)s, sent_ends = sent_ends || %(ends)s
 where id = %(publication)s and sent_chunks < %(chunks)s;
+
+-- claim_reports --
+-- Note that a run reports what is published as a whole and is in no event yet. Return what its event has: that, and what
+-- it has reported before.
+update makewhole.published_window as done set reported_by = %(run)s
+from makewhole.publication as at
+where at.id = %(publication)s and done.publication = at.id and done.visible_at is not null
+  and (at.topic = '' or done.first_chunk + done.chunks <= at.sent_chunks)
+  and coalesce(done.reported_by, %(run)s) = %(run)s
+returning done.number, done.revision;

@@ -150,6 +150,7 @@ def test_each_certified_window_is_published_and_reported_to_an_asset(scheduled: 
     points = {(extra["window"], extra["revision"]): extra["points"]["orders"] for extra in reported}
     assert sorted(points) == [(1, 1), (1, 2)]
     assert {(point["records"], point["complete_through"]) for point in points.values()} == {(ORDERS, 1)}
+    assert [len(point["published"]) for point in points.values()] == [1, 1]
     first, second = (json.loads(Path(points[1, revision]["manifest"]).read_text()) for revision in (1, 2))
     assert (first["published"], second["published"], second["withdrawn"]) == (ORDERS, 0, 0)
     assert second["files"] == first["files"]

@@ -126,3 +126,10 @@ def note_sent(journal: PgConnection, publication: Publication, chunks: int, ends
     """Follow the receipts: so many chunks are in the topic, up to these offsets by partition."""
     by_name = {str(partition): offset for partition, offset in ends.items()}
     _run(journal, "note_sent", publication=publication.id, chunks=chunks, ends=Json(by_name))
+
+
+def claim_reports(journal: PgConnection, publication: Publication, run: str) -> set[tuple[int, int]]:
+    """Return (number, revision) of what the event of a run reports: what is published as a whole and was in no event
+    of another run, which it is in none of from now on."""
+    rows = _run(journal, "claim_reports", publication=publication.id, run=run)
+    return {(row.number, row.revision) for row in rows}

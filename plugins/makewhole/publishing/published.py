@@ -12,6 +12,10 @@ from makewhole.model.window import Window
 from makewhole.publishing.layout import manifest_path
 from makewhole.sql import PgConnection
 
+MOST_REPORTED = 100
+"""How many windows of a point an event describes, those that were published last: Airflow stores it, and shows all of
+it."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedPoint:
@@ -43,6 +47,11 @@ class PublishedPoint:
         """Return whether a topic has all of a window; True where nothing is sent into any."""
         return not self.publication.topic or window.first_chunk + window.chunks <= self.publication.sent_chunks
 
+    def whole(self, window: Window) -> PublishedWindow | None:
+        """Return a revision of a window as it is published; None: it is not, or a topic does not have all of it."""
+        own = (one for one in self.windows if (one.number, one.revision) == (window.number, window.revision))
+        return next((one for one in own if self.is_sent(one)), None)
+
     def manifest_uri(self, window: PublishedWindow) -> str:
         """Return the full name of the manifest of a window."""
         return path_below(self.publication.root, manifest_path(window.number, window.revision))
@@ -59,28 +68,57 @@ def published_points(journal: PgConnection, pipeline: str) -> list[PublishedPoin
     ]
 
 
-def published_of(journal: PgConnection, pipeline: Pipeline, window: Window) -> dict[str, dict[str, Any]]:
-    """Return, by point, what an event says of a revision of a window; no point that does not have it whole."""
-    wanted = {publish.point for publish in pipeline.publish}
+def _published_of(journal: PgConnection, pipeline: Pipeline, window: Window) -> dict[str, tuple[str, int]]:
+    """Return, by point, the manifest of a revision of a window and the number of its records; no point that does not
+    have it whole."""
+    found: dict[str, tuple[str, int]] = {}
+    for point in _wanted_points(journal, pipeline):
+        one = point.whole(window)
+        if one is not None:
+            found[point.publication.point] = point.manifest_uri(one), one.manifest["records"]
+    return found
+
+
+def report_published(journal: PgConnection, pipeline: Pipeline, window: Window, run: str) -> dict[str, dict[str, Any]]:
+    """Return, by point, what the event of a run reports: its own window, and all others that no event of another run
+    has. A task of the run that is tried again reports the same. No point of which there is nothing to report; it
+    commits."""
     found: dict[str, dict[str, Any]] = {}
-    for point in published_points(journal, pipeline.name):
-        one = next(
-            (one for one in point.windows if (one.number, one.revision) == (window.number, window.revision)), None
-        )
-        if one is not None and point.publication.point in wanted and point.is_sent(one):
+    known = publications.of_pipeline(journal, pipeline.name)
+    claimed = {publication.id: publications.claim_reports(journal, publication, run) for publication in known}
+    for point in _wanted_points(journal, pipeline):  # read behind the claim: it has all that was claimed
+        own, of_run = point.whole(window), claimed.get(point.publication.id, ())
+        reported = [one for one in point.windows if one is own or (one.number, one.revision) in of_run]
+        if reported:
             found[point.publication.point] = {
-                "manifest": point.manifest_uri(one),
+                "manifest": None if own is None else point.manifest_uri(own),
                 "topic": point.publication.topic or None,
-                "records": one.manifest["records"],
+                "records": None if own is None else own.manifest["records"],
                 "complete_through": point.complete_through,
                 "revoked": point.revoked,
+                "published": [
+                    {
+                        "window": one.number,
+                        "revision": one.revision,
+                        "manifest": point.manifest_uri(one),
+                        "records": one.manifest["records"],
+                    }
+                    for one in reported[-MOST_REPORTED:]
+                ],
+                "left_out": max(0, len(reported) - MOST_REPORTED),
             }
+    journal.commit()
     return found
+
+
+def _wanted_points(journal: PgConnection, pipeline: Pipeline) -> list[PublishedPoint]:
+    wanted = {publish.point for publish in pipeline.publish}
+    return [point for point in published_points(journal, pipeline.name) if point.publication.point in wanted]
 
 
 def committed_publication(journal: PgConnection, pipeline: Pipeline, window: Window) -> str | None:
     """Report what is published of a revision of a window; None when something of it is left to do."""
-    found = published_of(journal, pipeline, window)
+    found = _published_of(journal, pipeline, window)
     if set(found) != {publish.point for publish in pipeline.publish}:
         return None
     return published_text(journal, pipeline, window)
@@ -88,10 +126,10 @@ def committed_publication(journal: PgConnection, pipeline: Pipeline, window: Win
 
 def published_text(journal: PgConnection, pipeline: Pipeline, window: Window) -> str:
     """Return a sentence about what is published of a revision of a window."""
-    found = published_of(journal, pipeline, window)
+    found = _published_of(journal, pipeline, window)
     texts = [
-        f"{point}: {what['records']:,} records are published, {what['manifest']}"
-        for point, what in sorted(found.items())
+        f"{point}: {records:,} records are published, {manifest}"
+        for point, (manifest, records) in sorted(found.items())
     ]
     waiting = sorted({publish.point for publish in pipeline.publish} - set(found))
     texts += [

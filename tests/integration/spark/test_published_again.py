@@ -8,7 +8,7 @@ import pytest
 from makewhole.journal import windows
 from makewhole.journal.database import connect
 from makewhole.model.errors import LeaseLostError, RefusedError
-from makewhole.publishing.published import published_of
+from makewhole.publishing.published import report_published
 from tests.integration.spark.test_erase import erased
 from tests.integration.spark.test_keep import age, keep
 from tests.integration.spark.test_published import (
@@ -181,7 +181,7 @@ def test_window_that_is_not_in_the_topic_yet_is_not_called_complete(shop: Reconc
     with mock.patch("makewhole_spark.publish.publish_window._send"):  # killed before it
         publish(shop, second)
     with connect(shop.journal) as journal:  # the task of the first window is tried again, and has an event
-        event = published_of(journal, first.pipeline, first.window)["orders"]
+        event = report_published(journal, first.pipeline, first.window, "dag/run")["orders"]
     assert event["complete_through"] == 1
     publish(shop, second)
     assert point(shop).complete_through == 2

@@ -11,7 +11,7 @@ from makewhole.cli.published import published as list_published
 from makewhole.journal.database import connect
 from makewhole.lake.storage import Storage
 from makewhole.model.errors import RefusedError
-from makewhole.publishing.published import PublishedPoint, published_of, published_points
+from makewhole.publishing.published import PublishedPoint, published_points, report_published
 from makewhole.publishing.revocations import ChangedNotice, note_revocations
 from makewhole.signing.key_files import signing_key_from_environment
 from makewhole.window.certifying.certify import certify_again
@@ -152,7 +152,7 @@ def test_notice_that_a_killed_task_left_out_is_written_by_the_next_window(shop: 
     assert list(notices(folder)) == ["window=00000001.revision=0001.by=000002.json"]
     assert (point(shop).revoked, point(shop).complete_through) == ([1], None)
     with connect(shop.journal) as journal:
-        event = published_of(journal, second.pipeline, second.window)["orders"]
+        event = report_published(journal, second.pipeline, second.window, "dag/run")["orders"]
     assert (event["records"], event["complete_through"], event["revoked"]) == (_ORDERS, None, [1])
 
 

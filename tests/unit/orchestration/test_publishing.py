@@ -23,7 +23,15 @@ pytestmark = pytest.mark.unit
 PLAIN = Pipeline(name="plain", points={}, hops=())
 PUBLISHING = Pipeline(name="shop", points={}, hops=(), publish=(Publish(point="orders", path="/once"),))
 ASSET = Asset(name="makewhole_published_shop", uri="makewhole://published/shop")
-POINTS = {"orders": {"manifest": "/once/manifests/w", "topic": None, "records": 5, "complete_through": 7}}
+POINTS = {
+    "orders": {
+        "manifest": None,
+        "topic": None,
+        "records": None,
+        "complete_through": 6,
+        "published": [{"window": 6, "revision": 1, "manifest": "/once/manifests/w", "records": 5}],
+    }
+}
 
 
 def outlets(dag: DAG) -> list[Any]:
@@ -60,7 +68,7 @@ def context(try_number: int = 1) -> dict[str, Any]:
     """Return what a task of a run is given, whose window was opened."""
     opened = {"pipeline": "shop", "window": 7, "revision": 2, "label": "shop window 7 (revision 2)"}
     events: Any = defaultdict(MagicMock)
-    task = SimpleNamespace(xcom_pull=MagicMock(return_value=opened), try_number=try_number)
+    task = SimpleNamespace(xcom_pull=MagicMock(return_value=opened), try_number=try_number, dag_id="shop", run_id="r")
     return {"ti": task, "outlet_events": events}
 
 
@@ -69,7 +77,7 @@ def published(monkeypatch: pytest.MonkeyPatch, points: dict[str, Any], pipeline:
     monkeypatch.setattr(publishing, "load_pipeline", lambda _: pipeline)
     monkeypatch.setattr("makewhole.journal.database.connect", lambda: nullcontext(None))
     monkeypatch.setattr("makewhole.journal.windows.load", lambda *_: window)
-    monkeypatch.setattr("makewhole.publishing.published.published_of", lambda *_: points)
+    monkeypatch.setattr("makewhole.publishing.published.report_published", lambda *_: points)
 
 
 def test_event_says_which_window_is_published_where(monkeypatch: pytest.MonkeyPatch) -> None:

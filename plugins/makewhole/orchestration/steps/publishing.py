@@ -28,17 +28,17 @@ def require_published_points(context: Mapping[str, Any]) -> None:
 
 
 def announce(context: Mapping[str, Any]) -> None:
-    """Put what was published into the event of the asset: where a consumer finds it, and up to which window nothing is
-    left out. No event where the window is not published."""
+    """Put what was published into the event of the asset: where a consumer finds the window of the run and older ones
+    that no event has yet, and up to which window nothing is left out. No event where there is nothing of these."""
     from makewhole.journal import windows
     from makewhole.journal.database import connect
-    from makewhole.publishing.published import published_of
+    from makewhole.publishing.published import report_published
 
     opened = opened_window(context)
-    pipeline = load_pipeline(opened["pipeline"])
+    pipeline, ti = load_pipeline(opened["pipeline"]), context["ti"]
     with connect() as journal:
         window = windows.load(journal, opened["pipeline"], opened["window"], opened["revision"])
-        points = published_of(journal, pipeline, window)
+        points = report_published(journal, pipeline, window, f"{ti.dag_id}/{ti.run_id}")
     if not points:
         raise AirflowSkipException(
             f"{opened['label']} is not published: it waits for an older window that is not certified, or lies "
@@ -46,8 +46,9 @@ def announce(context: Mapping[str, Any]) -> None:
         )
     extra = {"pipeline": pipeline.name, "window": window.number, "revision": window.revision, "points": points}
     update_asset(context["outlet_events"], published_asset(pipeline.name), PUBLISHED_ALIAS, extra)
-    for point, published in sorted(points.items()):
-        logger.info("%s: %s is published: %s", opened["label"], point, published["manifest"])
+    for point, reported in sorted(points.items()):
+        for one in reported["published"]:
+            logger.info("window %d of %s is published: %s", one["window"], point, one["manifest"])
 
 
 @step
