@@ -527,8 +527,8 @@ left join makewhole.accepted_now as word
     and finding.outcome in ('open', 'refused');
 
 -- What is published once for everyone: the records of a topic point, in the folder `root` of a storage, and from there in
--- `topic` (its place; empty: none). `partitions` are those of the topic when the first record was sent. `sent_chunks`
--- follows the receipts in Kafka; `sent_ends`: partition → offset behind the last record sent.
+-- `topic` (its place; empty: none). `topic_id` and `partitions` are those of the topic when records were first to be sent.
+-- `sent_chunks` follows the receipts in Kafka; `sent_ends`: partition → offset behind the last record sent.
 create table makewhole.publication (
     id text primary key,
     pipeline text not null,
@@ -536,6 +536,7 @@ create table makewhole.publication (
     root text not null unique,
     topic text not null default '',
     first_window integer not null check (first_window > 0),
+    topic_id text,
     partitions integer check (partitions > 0),
     sent_chunks bigint not null default 0 check (sent_chunks >= 0),
     sent_ends jsonb not null default '{}',

@@ -11,13 +11,13 @@ on conflict do nothing;
 
 -- at_places --
 -- Read the publications at a folder or a topic.
-select id, pipeline, point, root, topic, first_window, partitions, sent_chunks, sent_ends
+select id, pipeline, point, root, topic, first_window, topic_id, partitions, sent_chunks, sent_ends
 from makewhole.publication
 where root = %(root)s or (topic = %(topic)s and topic <> '');
 
 -- of_pipeline --
 -- Read the publications of a pipeline.
-select id, pipeline, point, root, topic, first_window, partitions, sent_chunks, sent_ends
+select id, pipeline, point, root, topic, first_window, topic_id, partitions, sent_chunks, sent_ends
 from makewhole.publication where pipeline = %(pipeline)s order by point, began_at;
 
 -- due_windows --
@@ -68,8 +68,9 @@ update makewhole.published_window set visible_at = clock_timestamp()
 where publication = %(publication)s and number = %(number)s and revision = %(revision)s and visible_at is null;
 
 -- note_partitions --
--- Note how many partitions the topic has to which records are sent.
-update makewhole.publication set partitions = %(partitions)s where id = %(publication)s and partitions is null;
+-- Note which topic it is to which records are sent, and how many partitions it has.
+update makewhole.publication set topic_id = %(topic_id)s, partitions = %(partitions)s
+where id = %(publication)s and partitions is null;
 
 -- note_sent --
 -- Follow the receipts of what was sent.

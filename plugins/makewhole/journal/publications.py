@@ -22,8 +22,8 @@ class Publication:
     """Publication of a topic point: into the folder `root`, and from there into the place `topic` (empty: none), from
     the window `first_window` on.
 
-    `partitions`: those of that topic when the first record was sent; `sent_chunks` and `sent_ends` follow the receipts
-    there, and never lead."""
+    `topic_id`, `partitions`: those of that topic when records were first to be sent; `sent_chunks` and `sent_ends`
+    follow the receipts there, and never lead."""
 
     id: str
     pipeline: str
@@ -31,6 +31,7 @@ class Publication:
     root: str
     topic: str
     first_window: int
+    topic_id: str | None
     partitions: int | None
     sent_chunks: int
     sent_ends: Mapping[str, int]
@@ -117,9 +118,9 @@ def note_visible(journal: PgConnection, publication: Publication, number: int, r
     _run(journal, "note_visible", publication=publication.id, number=number, revision=revision)
 
 
-def note_partitions(journal: PgConnection, publication: Publication, partitions: int) -> None:
-    """Note how many partitions the topic has into which records are sent."""
-    _run(journal, "note_partitions", publication=publication.id, partitions=partitions)
+def note_partitions(journal: PgConnection, publication: Publication, topic_id: str, partitions: int) -> None:
+    """Note which topic it is into which records are sent, and how many partitions it has."""
+    _run(journal, "note_partitions", publication=publication.id, topic_id=topic_id, partitions=partitions)
 
 
 def note_sent(journal: PgConnection, publication: Publication, chunks: int, ends: Mapping[int, int]) -> None:

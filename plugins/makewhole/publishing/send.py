@@ -71,6 +71,7 @@ class Sending:
     def _partitions(self) -> int:
         """Return the number of partitions into which records are sent, which stays what it was at first."""
         with TopicLog(self.connection, self.topic.topic) as log:
+            topic_id = log.describe().topic_id
             ends = {partition: end.offset for partition, end in log.high_watermarks().items()}
         noted = self.publication.partitions
         if noted is None:
@@ -79,10 +80,10 @@ class Sending:
                     f"topic {self.topic.topic} is not empty, and nothing of {self.publication.point} was sent into it: "
                     "nothing is. Name a topic of its own"
                 )
-            publications.note_partitions(self.journal, self.publication, len(ends))
+            publications.note_partitions(self.journal, self.publication, topic_id, len(ends))
             self.journal.commit()
             return len(ends)
-        if len(ends) < noted or self._ends_before_what_was_sent(ends):
+        if topic_id != self.publication.topic_id or self._ends_before_what_was_sent(ends):
             raise RefusedError(
                 f"topic {self.topic.topic} was made again, and what was sent into it is gone: nothing more is, so that "
                 "its readers do not take the rest for all. Publish to a new folder and into a new topic"
@@ -90,9 +91,9 @@ class Sending:
         return noted
 
     def _ends_before_what_was_sent(self, ends: Mapping[int, int]) -> bool:
+        """Return whether the log is behind what it had, as after a broker was restored from a backup."""
         sent = {int(partition): offset for partition, offset in self.publication.sent_ends.items()}
-        has_any = self.publication.sent_chunks == 0 or any(ends.values())
-        return not has_any or any(ends.get(partition, 0) < offset for partition, offset in sent.items())
+        return any(ends.get(partition, 0) < offset for partition, offset in sent.items())
 
     def _done(self, writer: ReplayWriter, in_journal: int) -> int:
         """Fence every producer before, then return the number of chunks in the topic; the journal follows before the

@@ -16,6 +16,7 @@ from tests.integration.spark.test_published import (
     certified,
     choosing,
     keys,
+    killed,
     manifests,
     publish,
     publishing,
@@ -146,6 +147,23 @@ def test_topic_that_was_made_again_gets_nothing(shop: ReconciledShop) -> None:
     with pytest.raises(RefusedError, match=f"topic {name} was made again, and what was sent into it is gone"):
         publish(shop, certified(shop, day=1))
     assert sent(shop, name) == []
+
+
+def test_topic_that_was_made_again_before_the_journal_knew_of_a_chunk_gets_nothing(shop: ReconciledShop) -> None:
+    """The run ends between its first transaction and the journal."""
+    name = shop.add_topic()
+    publishing(shop, into=name, has_ledger=False)
+    made = orders(range(2))
+    shop.send(made)
+    shop.write("warehouse", made)
+    context = certified(shop)
+    with killed("makewhole.journal.publications.note_sent", is_after=False):
+        publish(shop, context)
+    assert len(sent(shop, name)) == 2
+    make_topic_again(shop.admin, name)
+    with pytest.raises(RefusedError, match=f"topic {name} was made again, and what was sent into it is gone"):
+        publish(shop, context)
+    assert point(shop).complete_through is None
 
 
 def test_record_whose_archive_is_without_it_is_withdrawn(shop: ReconciledShop) -> None:
