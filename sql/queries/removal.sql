@@ -2,7 +2,7 @@
 
 -- windows_with_archives --
 -- Read the certified windows that ended, and were closed, longer ago than they are kept: nothing waits for them, they are
--- not the newest, and what is published of them is there. `kind`: of what was not removed yet, or not to the end. Findings
+-- not the newest, and what is published of them is there, in the folders `published_to`. `kind`: of what was not removed yet, or not to the end. Findings
 -- stay as long as a plan of theirs can be undone: they are open again then.
 select of_window.number, of_window.revision
 from makewhole.window as of_window
@@ -30,7 +30,7 @@ where of_window.pipeline = %(pipeline)s and of_window.is_newest and of_window.st
     )
     and not exists (
         select from makewhole.publication as once
-        where once.pipeline = of_window.pipeline
+        where once.pipeline = of_window.pipeline and once.root = any(%(published_to)s)
             and of_window.number >= once.first_window
             and not exists (
                 select from makewhole.published_window as sent

@@ -12,6 +12,7 @@ from makewhole.lake.storage import Storage, StoredFile
 from makewhole.model.connection import Connection
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.retention import Kept
+from makewhole.publishing.place import root_of
 from makewhole.window.context import connections_of
 
 
@@ -31,6 +32,11 @@ class House:
         """The files of the key index and the anchors of the chain, which do not lie with those of a window."""
         name = self.pipeline.name
         return [*self.storage.files_below(f"{name}/index"), *self.storage.files_below(f"{name}/certificates")]
+
+    @property
+    def published_to(self) -> Sequence[str]:
+        """The folders into which the pipeline publishes by its file: nothing waits for those that were given up."""
+        return [root_of(self.pipeline, publish, self.storage) for publish in self.pipeline.publish]
 
     def kept(self, kind: Kept) -> str:
         """Return for how long a kind is kept, as the file writes it."""

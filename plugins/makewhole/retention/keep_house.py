@@ -31,6 +31,7 @@ def _keep(house: House) -> Iterator[Outcome]:
     for kind, kept in house.pipeline.keep:
         with house.journal.transaction() as journal:
             plans = removable.ended_plans(journal, name, kind, kept) if kind in _OF_PLANS else []
-            windows = [] if kind in _OF_PLANS else removable.removable_windows(journal, name, kind, kept)
+            of_windows = removable.removable_windows
+            windows = [] if kind in _OF_PLANS else of_windows(journal, name, kind, kept, house.published_to)
         yield from (remove_of_plan(house, kind, plan) for plan in plans)
         yield from (remove_of_window(house, kind, window) for window in windows)

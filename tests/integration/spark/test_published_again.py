@@ -220,3 +220,22 @@ def test_archive_of_a_revision_that_is_still_to_be_published_stays(shop: Reconci
     publish(shop, again)
     assert keys(folder) == ["O0", "O1", "O10", "O11"]
     assert [outcome.window for outcome in keep(shop)] == [1]
+
+
+def test_folder_that_the_file_names_no_more_holds_up_no_removal(shop: ReconciledShop) -> None:
+    """Windows 1 in one folder, 2 and 3 in another one, 4 and 5 in none."""
+    publishing(shop, has_ledger=False, keep={"archives": "30d"})
+    for day in range(5):
+        if day == 1:
+            shop.format = {"publish": f"{{path: {shop.folder / 'elsewhere'}}}"}
+        if day == 3:
+            shop.format = {}
+        shop.describe(is_observing=True, has_ledger=False, keep={"archives": "30d"})
+        made = orders(range(day * 10, day * 10 + 2), day=day)
+        shop.send(made)
+        shop.write("warehouse", made)
+        publish(shop, certified(shop, day=day))
+        age(shop)
+        assert [outcome.window for outcome in keep(shop)] == [day] * (day > 0)
+    assert manifests(shop.folder / "once").keys() == {1}
+    assert manifests(shop.folder / "elsewhere").keys() == {2, 3}

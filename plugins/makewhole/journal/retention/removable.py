@@ -1,7 +1,7 @@
 """Find what can be removed because it was kept long enough, and remove the keys and evidence of findings."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 
@@ -33,10 +33,13 @@ class EndedPlan:
     targets: tuple[str, ...]
 
 
-def removable_windows(journal: PgConnection, pipeline: str, kind: Kept, kept: timedelta) -> list[RemovableWindow]:
+def removable_windows(
+    journal: PgConnection, pipeline: str, kind: Kept, kept: timedelta, published_to: Collection[str]
+) -> list[RemovableWindow]:
     """Return the windows of which this can go, oldest first: certified, over for longer than it is kept, with nothing
-    that waits for them."""
-    rows = _run(journal, "windows_with_archives", pipeline=pipeline, kind=kind.value, kept=kept)
+    that waits for them. `published_to`: the folders into which the pipeline publishes."""
+    values = {"pipeline": pipeline, "kind": kind.value, "kept": kept, "published_to": list(published_to)}
+    rows = _run(journal, "windows_with_archives", **values)
     return records(RemovableWindow, rows)
 
 
