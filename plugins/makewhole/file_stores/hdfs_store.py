@@ -78,6 +78,9 @@ class HdfsStore:
                 return False
             return True
 
+    def can_move_to(self, path: str) -> bool:  # noqa: ARG002 - all names are in one system
+        return True
+
     def remove(self, path: str) -> None:
         with answering(self.root), suppress(FileNotFoundError):
             self.client.delete(self._full(path))

@@ -5,11 +5,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from errno import EXDEV
 from pathlib import Path
 from typing import IO, NoReturn
 
 from makewhole.file_stores.store import FileEntry, FileStamp, answering, as_changed, hidden_name
-from makewhole.model.errors import TransientError
+from makewhole.model.errors import RefusedError, TransientError
 
 _MILLISECOND = 1_000_000
 
@@ -83,11 +84,22 @@ class LocalStore:
                     os.link(source, target)
                     source.unlink(missing_ok=True)
                 else:
-                    source.replace(target)
+                    source.replace(target.resolve())  # of a link the file that it leads to
             except (FileExistsError, FileNotFoundError):
                 return False
+            except OSError as error:
+                if error.errno != EXDEV:
+                    raise
+                raise RefusedError(
+                    f"{target} lies on another disk than {source}, behind a link or a mount: no file can be moved "
+                    "there as a whole. Have the dataset on one disk; then run the window again"
+                ) from error
             _sync(target.parent)
             return True
+
+    def can_move_to(self, path: str) -> bool:
+        with answering(self.root):
+            return _disk(Path(self.root).resolve()) == _disk(self._full(path).resolve().parent)
 
     def remove(self, path: str) -> None:
         with answering(self.root):
@@ -146,6 +158,14 @@ def _status(full: Path) -> os.stat_result | None:
 
 def _raise(error: OSError) -> NoReturn:
     raise error
+
+
+def _disk(folder: Path) -> int:
+    """Return the number of the disk on which a folder lies, or will lie once it is made."""
+    try:
+        return os.stat(folder).st_dev  # noqa: PTH116 - no step of a chunk
+    except FileNotFoundError:
+        return _disk(folder.parent)
 
 
 def _sync(folder: Path) -> None:

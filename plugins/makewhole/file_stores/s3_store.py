@@ -77,6 +77,9 @@ class S3Store:
         self.remove(path)
         return True
 
+    def can_move_to(self, path: str) -> bool:  # noqa: ARG002 - all names are in one system
+        return True
+
     def remove(self, path: str) -> None:
         with answering(self.root), suppress(FileNotFoundError):
             self.client.delete_file(self._full(path))

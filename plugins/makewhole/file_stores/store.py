@@ -117,8 +117,14 @@ class FileStore(Protocol):
         without exclusive names it may be written again by whoever had begun to.
 
         Raises:
+            RefusedError: the name is on another disk.
             TransientError: the system does not answer; the file has its old name, or its new one.
         """
+        ...
+
+    def can_move_to(self, path: str) -> bool:
+        """Return whether a file below the root can be given a name, which is not on another disk, behind a link or a
+        mount."""
         ...
 
     def remove(self, path: str) -> None:

@@ -17,6 +17,13 @@ MARKED = Refusal(
 )
 
 
+ON_ANOTHER_DISK = Refusal(
+    RefusalCode.UNFIT,
+    "the file lies on another disk than the folder of the dataset, behind a link or a mount: it cannot be replaced as "
+    "a whole. Have the writer load the rows again, or have the dataset on one disk",
+)
+
+
 def commit_of(marker: str, path: str) -> tuple[str, bytes] | None:
     """Return what makes a file of a chunk's own count: a file beside it, and its content. None: it does by its name."""
     folder, name = posixpath.split(path)
@@ -45,6 +52,15 @@ def not_committed(rows: FileChunk, *, is_whole: bool = True) -> set[int]:
         if not (is_emptied(rows.source.store, data, changed) if is_whole else data.file.name.startswith(OWN))
     )
     return {seq for changed in again for seq in changed.seqs}
+
+
+def not_written(rows: FileChunk, *, is_whole: bool = True) -> dict[int, Refusal]:
+    """Return why actions write files that cannot be put in place so that readers see them. `is_whole`: as in
+    `not_committed`."""
+    store = rows.source.store
+    written = [*rows.added_seqs.items(), *((data.path, changed.seqs) for data, changed in rows.changed.items())]
+    away = {seq for path, seqs in written if not store.can_move_to(path) for seq in seqs}
+    return dict.fromkeys(not_committed(rows, is_whole=is_whole), MARKED) | dict.fromkeys(away, ON_ANOTHER_DISK)
 
 
 def is_emptied(store: FileStore, data: DataFile, changed: FileRowsChanged) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from makewhole.datasets.files.describe import description_of
 from makewhole.datasets.files.file_source import FileSource
 from makewhole.datasets.files.write.chunk_rows import FileChunk, load_rows
-from makewhole.datasets.files.write.commit_files import MARKED, not_committed
+from makewhole.datasets.files.write.commit_files import not_written
 from makewhole.datasets.files.write.kept_beside import PlanFolder
 from makewhole.datasets.files.write.write_chunk import do_each
 from makewhole.model.connection import Connection
@@ -45,7 +45,7 @@ class FilesForecaster:
         changes: dict[int, RowChange] = {}
         for item in items:
             trial, before = rows.trial(), _rows_of_item(rows, item)
-            refused |= do_each(trial, [item]) | dict.fromkeys(not_committed(trial, is_whole=False), MARKED)
+            refused |= do_each(trial, [item]) | not_written(trial, is_whole=False)
             changes[item.seq] = _change(trial, item, before)
         unfilled = description_of(rows.schema, point.table).unfilled
         new = [item for item in items if isinstance(item, UpsertRow) and not item.before and item.seq not in refused]

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from makewhole.datasets.files.file_source import FileSource
 from makewhole.datasets.files.write.chunk_rows import FileChunk, load_rows
-from makewhole.datasets.files.write.commit_files import MARKED, commit_of, is_commit, is_emptied, not_committed
+from makewhole.datasets.files.write.commit_files import commit_of, is_commit, is_emptied, not_written
 from makewhole.datasets.files.write.items import do
 from makewhole.datasets.files.write.kept_beside import DecidedChunk, FileStep, PlanFolder
 from makewhole.datasets.files.write.rewritten import FileChange, is_marked, new_file, rewritten_file
@@ -110,10 +110,10 @@ def _decide(
         left = [item for item in items if item.seq not in out]
         rows = load_rows(source, point, chunk, kept, [item.key for item in left])
         refused = {**out, **do_each(rows, left)}
-        uncommitted = not_committed(rows)
-        if not uncommitted:
+        unwritten = not_written(rows)
+        if not unwritten:
             break
-        out |= dict.fromkeys(sorted(uncommitted), MARKED)
+        out |= dict(sorted(unwritten.items()))
     steps = tuple(_staged(rows, kept))
     if FileSource(source.connection, point).listed != source.listed:
         raise TransientError(f"files of {point.table} came or went while a chunk was decided; try again")
