@@ -19,6 +19,8 @@ from makewhole.tables.rows import OutsideReason
 _LEAST_BYTES = 12
 """A file of Parquet has at least its two marks and the length of what it says of itself."""
 _DATA_PATH = "write.data.path"
+_METADATA = {"/metadata/": (".metadata.json", ".metadata.json.gz"), "/_delta_log/": (".json",), "/.hoodie/": ("",)}
+"""By the folders in which tables keep their metadata, how the names of the files there end."""
 _S3 = ("s3", "s3a", "s3n")
 NO_SPEC = -1
 """The number of no partition spec: what a file has is in it alone."""
@@ -142,17 +144,44 @@ def _orphans(known: _SnapshotFiles) -> Iterator[FileOutside]:
     """Yield the files below the table's location that no snapshot lists, by name."""
     table = known.table
     names = {same_file(path) for path in known.files} | known.deletes
-    metadata = f"{table.location().rstrip('/')}/metadata/"
+    own = f"{table.location().rstrip('/')}/"
     places = dict.fromkeys([table.location(), *filter(None, [table.properties.get(_DATA_PATH)])])
+    listed = [one for place in places for one in files_below(table.io, place)]
+    others = tuple({above for path, _ in listed if (above := _table_of_metadata(path)) not in ("", own)})
     found = {
         same_file(path): (path, size)
-        for place in places
-        for path, size in files_below(table.io, place)
-        if not path.startswith(metadata) and path.endswith(".parquet") and size >= _LEAST_BYTES
+        for path, size in listed
+        if path.endswith(".parquet")
+        and size >= _LEAST_BYTES
+        and not path.startswith(f"{own}metadata/")
+        and not _is_of_others(path, own, others)
     }
     for name, (path, size) in sorted(found.items()):
         if name not in names:
             yield FileOutside(file=_file(path, size), reason=OutsideReason.UNLISTED)
+
+
+def _table_of_metadata(path: str) -> str:
+    """Return the folder of the table to which a file of metadata belongs; empty: it is none."""
+    for folder, ends in _METADATA.items():
+        above, is_below, name = path.rpartition(folder)
+        if is_below and name.endswith(ends):
+            return f"{above}/"
+    return ""
+
+
+def _is_of_others(path: str, own: str, others: tuple[str, ...]) -> bool:
+    """Return whether a file lies in another table. A table below which this one lies does not count."""
+    return any(path.startswith(other) and not own.startswith(other) for other in others)
+
+
+def is_of_own_data(table: Table, path: str) -> bool:
+    """Return whether a file lies where writers of a table alone put theirs, below its location: files of other datasets
+    lie beside it, and into a folder elsewhere other tables may write."""
+    own = same_file(f"{table.location().rstrip('/')}/")
+    named = [same_file(f"{place.rstrip('/')}/") for place in filter(None, [table.properties.get(_DATA_PATH)])]
+    places = [f"{own}data/", *(place for place in named if place.startswith(own))]
+    return any(same_file(path).startswith(place) for place in places)
 
 
 def _file(path: str, size: int) -> DataFile:

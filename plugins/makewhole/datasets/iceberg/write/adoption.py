@@ -1,6 +1,7 @@
 """Take missing rows from files that no snapshot of a table lists, by the positions of their records.
 
 Such a file may be of a sink that lost its commit, or of an attempt that was killed and repeated: its name says nothing.
+Only files where the table's writers alone put theirs are taken.
 A row is taken if its position is missing, once, and the file itself is listed if all its rows are taken by one commit.
 """
 
@@ -13,6 +14,7 @@ from pyiceberg.io.pyarrow import parquet_file_to_data_file
 from pyiceberg.manifest import DataFile
 
 from makewhole.datasets.iceberg.describe import arrow_schema
+from makewhole.datasets.iceberg.files_outside import is_of_own_data
 from makewhole.datasets.iceberg.outside import found_outside
 from makewhole.datasets.iceberg.reading import Snapshotted
 from makewhole.datasets.iceberg.write.partitions import is_of_one_partition
@@ -42,8 +44,8 @@ class Orphans:
 
 
 def find_orphans(source: Snapshotted, point: TablePoint, keys: Sequence[str]) -> Orphans:
-    """Return the rows of keys that lie in files which no snapshot lists: of several of a key one in a file of which all
-    rows are wanted, or else the first by name.
+    """Return the rows of keys that lie in files of the table's own which no snapshot lists: of several of a key one in
+    a file of which all rows are wanted, or else the first by name.
 
     Raises:
         RefusedError: the files of the warehouse cannot be listed.
@@ -54,6 +56,8 @@ def find_orphans(source: Snapshotted, point: TablePoint, keys: Sequence[str]) ->
     records: dict[str, int] = {}
     for found in found_outside(source, point, keys, columns, (OutsideReason.UNLISTED,)):
         path = found.listed.file.file_path
+        if not is_of_own_data(source.table, path):
+            continue
         records[path] = found.records
         by_file[path] += zip(found.keys, row_images(found.rows.rows), strict=True)
     images, whole = dict[str, str](), dict[str, list[str]]()
