@@ -10,7 +10,7 @@ from makewhole.compute.moments import MICROSECOND_DIGITS
 from makewhole.datasets.arrow_types import ColumnType, NestedColumn
 from makewhole.datasets.nested_columns import column_at
 from makewhole.datasets.nested_values import json_texts, readable_values
-from makewhole.datasets.own_texts import microseconds, scalar_texts
+from makewhole.datasets.own_texts import distant_moments, microseconds, scalar_texts
 
 _INTEGERS = ("int", "bigint")
 
@@ -32,8 +32,16 @@ def declared_texts(array: NestedColumn, declared: str) -> pl.Series:
     if _is_canonical(array.type, declared):
         return own_texts(array)
     if moment_digits(declared) == MICROSECOND_DIGITS and _is_whole_microseconds(array.type):
-        return microseconds(array).cast(pl.String)
+        return _moments(array)
     return "!" + own_texts(array)
+
+
+def _moments(array: NestedColumn) -> pl.Series:
+    """Return moments as the texts of their microseconds; one that has too many of them as its own text behind `!`."""
+    texts = microseconds(array).cast(pl.String)
+    if texts.null_count() == array.null_count:
+        return texts
+    return pl.DataFrame({"a": texts, "b": "!" + distant_moments(array)}).select(pl.coalesce("a", "b")).to_series()
 
 
 def _is_canonical(kind: ColumnType, declared: str) -> bool:

@@ -116,7 +116,10 @@ _NUMBERS: tuple[tuple[Callable[[ColumnType], bool], Callable[[Any, ColumnType], 
 
 def _moment(value: Any, kind: ColumnType) -> int:
     microseconds, unit = int(_canonical(value, "timestamp")), _PER_SECOND[kind.unit]
-    return microseconds * (unit // 1_000_000) if unit >= 1_000_000 else microseconds // (1_000_000 // unit)
+    number = microseconds * (unit // 1_000_000) if unit >= 1_000_000 else microseconds // (1_000_000 // unit)
+    if not -(1 << 63) <= number < 1 << 63:
+        raise ValueError("64 bits do not hold it")
+    return number
 
 
 def _time(value: Any, kind: ColumnType) -> int:

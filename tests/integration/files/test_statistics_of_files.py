@@ -47,3 +47,16 @@ def test_a_column_with_dots_in_its_name_is_held_to_no_part_of_another_one(place:
     place.add("a.parquet", [{"id": "O1", "at": DAY, "to.zip": 1, "to": {"zip": 7}}], pa.schema(types))
     shape = shape_of(place, compare=IDS, key=("to.zip", "id"))
     assert found(place, shape, '["1","O1"]') == ['["1","O1"]']
+
+
+def test_moment_of_too_many_microseconds_is_read_as_none(place: FilesPlace) -> None:
+    """Its microseconds, cut to 64 bits, are those of a moment of the day; the statistics know no null."""
+    wrapped = (int(DAY.timestamp()) * 1_000_000 + 3_600_000_000 + 125 * 2**64) // 1_000
+    types: Any = {"id": pa.string(), "at": pa.timestamp("ms", "UTC")}
+    place.add("a.parquet", [{"id": "O1", "at": wrapped}], pa.schema(types))
+    place.add("b.parquet", [{"id": "O2", "at": DAY}], pa.schema(types))
+    shape = shape_of(place, compare=IDS, time="at")
+    for start in (DAY, None):
+        rows = read(place, shape, TimeBounds(start=start, end=DAY.replace(day=2)))
+        times = dict(zip(rows["key"], rows["time_us"], strict=True))
+        assert times == {"O1": None, "O2": int(DAY.timestamp()) * 1_000_000}

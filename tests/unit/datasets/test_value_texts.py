@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makewhole.compute.canonical import canonical_text
+from makewhole.compute.moments import day_text
 from makewhole.compute.normalise import column_texts
 from makewhole.datasets.nested_columns import all_types, column_at, leaf_types
 from makewhole.datasets.nested_values import array_of, exact_values, json_texts, row_texts
+from makewhole.datasets.own_texts import microseconds
 from makewhole.datasets.row_keys import key_texts
 from makewhole.datasets.value_texts import declared_texts, own_texts
 from makewhole.datasets.written_values import exact_value
@@ -179,3 +181,38 @@ def test_a_value_that_a_column_cannot_hold_is_no_value_of_it() -> None:
     assert exact_value("2025-03-01T10:00:00.123456Z", pa.timestamp("us", "UTC")) == 1_740_823_200_123_456
     assert exact_value(5, pa.string()) == "5"
     assert pl.Series([exact_value("2025-03-01", pa.date32())]).cast(pl.Date)[0] == date(2025, 3, 1)
+
+
+@pytest.mark.parametrize(
+    ("unit", "number", "text"),
+    [
+        ("ms", 2**63 - 1, "292278994-08-17T07:12:55.807Z"),
+        ("ms", -(2**63), "292275056-05-16T16:47:04.192Z BC"),
+        ("ms", 9_223_372_036_854_776, "294247-01-10T04:00:54.776Z"),
+        ("s", 2**62, None),
+    ],
+)
+def test_moment_beyond_64_bits_of_microseconds_is_known_by_no_number(unit: Any, number: int, text: str | None) -> None:
+    """It has wrapped around to a moment of any year."""
+    column = pa.array([number, None, 0], pa.int64()).view(pa.timestamp(unit, "UTC"))
+    assert microseconds(column).to_list() == [None, None, 0]
+    beyond, missing, zero = column_texts(declared_texts(column, "timestamp").alias("c"), "timestamp")
+    assert (missing, zero) == (None, "0")
+    if text is None:
+        assert str(beyond).startswith("!")
+    else:
+        assert beyond == canonical_text(text, "timestamp")  # as a record that holds it
+
+
+@pytest.mark.parametrize("days", [2**31 - 1, -(2**31), 106_751_992, -106_751_992])
+def test_day_beyond_all_calendars_has_a_text_and_no_time(days: int) -> None:
+    column = pa.array([days, None, 0], pa.int32()).view(pa.date32())
+    is_held = abs(days) * 86_400_000_000 < 2**63
+    assert microseconds(column).to_list() == [days * 86_400_000_000 if is_held else None, None, 0]
+    assert own_texts(column).to_list() == [day_text(days), None, "1970-01-01"]
+
+
+def test_moment_that_a_finer_column_does_not_hold_is_refused() -> None:
+    with pytest.raises(ValueError, match="64 bits do not hold it"):
+        exact_value("9999-12-31T00:00:00Z", pa.timestamp("ns", "UTC"))
+    assert exact_value("2025-03-01T10:00:00.123456Z", pa.timestamp("ns", "UTC")) == 1_740_823_200_123_456_000

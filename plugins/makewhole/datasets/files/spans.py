@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from makewhole.datasets.arrow_types import ColumnType
+from makewhole.datasets.own_texts import MOST_MICROSECONDS
 from makewhole.datasets.row_keys import kinds_of_key
 from makewhole.datasets.wanted_keys import OffsetRuns, WantedKeys, bigints
 from makewhole.model.points import KeyType, TablePoint
@@ -121,10 +122,18 @@ def _may_meet(column: Any, kind: ColumnType | None, span: Span) -> bool:
     statistics = None if column is None else column.statistics
     if statistics is None:
         return True
-    if span.is_null:
-        return not statistics.has_null_count or statistics.null_count > 0
     edges = _edges(statistics, kind, span)
+    if span.is_null:
+        is_null = not statistics.has_null_count or statistics.null_count > 0
+        return is_null or _has_distant_moments(kind, edges)
     return edges is None or (edges[0] <= span.most and span.least <= edges[1])
+
+
+def _has_distant_moments(kind: ColumnType | None, edges: tuple[Any, Any] | None) -> bool:
+    """Return whether a group may have moments that count as none, as they have too many microseconds."""
+    if kind is None or not pa.types.is_timestamp(kind) or kind.unit not in ("s", "ms"):
+        return False
+    return edges is None or not -MOST_MICROSECONDS <= edges[0] <= edges[1] <= MOST_MICROSECONDS
 
 
 def _edges(statistics: Any, kind: ColumnType | None, span: Span) -> tuple[Any, Any] | None:
