@@ -11,6 +11,7 @@ from makewhole.datasets.column_types import column_kind, sql_type
 from makewhole.datasets.files.write.column_values import written_rows
 from makewhole.datasets.nested_values import row_images, row_texts, rows_of_images
 from makewhole.datasets.own_texts import microseconds
+from makewhole.datasets.plain_types import plain_schema, with_schema
 
 pytestmark = pytest.mark.unit
 
@@ -50,3 +51,29 @@ def test_rows_are_read_as_what_their_categories_are_of() -> None:
 def test_a_value_is_written_as_a_category() -> None:
     schema = pa.schema([pa.field("category", COLUMNS["category"].type)])
     assert written_rows(schema, {"category": "new"}, None).to_pylist() == [{"category": "new"}]
+
+
+VIEWS: dict[str, tuple[Any, list[Any]]] = {
+    "texts": (pa.string_view(), ["a", None, "x" * 40]),
+    "bytes": (pa.binary_view(), [b"a", None, b"x" * 40]),
+    "lists": (pa.list_view(pa.list_view(pa.int8())), [[[1], None], None, [[], [2, 3]]]),
+    "large": (pa.large_list_view(pa.string_view()), [["a", None], None, []]),
+    "parts": (pa.struct([("a", pa.string_view()), ("b", pa.list_view(pa.int8()))]), [{"a": "x", "b": [1]}, None, {}]),
+    "map": (pa.map_(pa.string(), pa.list_view(pa.int8())), [[("a", [1, 2]), ("b", None)], None, []]),
+    "sized": (pa.list_(pa.list_view(pa.int8()), 2), [[[1], None], None, [[], [2, 3]]]),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_views_become_plain_columns_and_views_again(name: str) -> None:
+    kind, values = VIEWS[name]
+    rows = pa.table({"c": pa.array(values, kind)})
+    plain = with_schema(rows, plain_schema(rows.schema))
+    plain.validate(full=True)
+    assert "view" not in str(plain.schema)
+    assert plain.to_pylist() == rows.to_pylist()
+    for part in (plain, plain.slice(1, 2), plain.filter(pa.array([True, False, True]))):
+        again = with_schema(part, rows.schema)
+        again.validate(full=True)
+        assert again.schema.equals(rows.schema)
+        assert again.to_pylist() == part.to_pylist()

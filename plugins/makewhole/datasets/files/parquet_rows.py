@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from makewhole.datasets.arrow_types import ColumnType
 from makewhole.datasets.files.listing import DataFile
 from makewhole.datasets.files.spans import Wanted, may_hold
+from makewhole.datasets.plain_types import plain_schema, with_schema
 from makewhole.datasets.whole_texts import require_texts
 from makewhole.file_stores.broken_parts import not_readable
 from makewhole.file_stores.store import FileStore, answering
@@ -60,14 +61,14 @@ class ParquetRows:
 
 
 def read_schema(store: FileStore, data: DataFile) -> pa.Schema:
-    """Return the columns of a file.
+    """Return the columns of a file, with plain types (`plain_types`).
 
     Raises:
         UnreadableFileError: it is no whole Parquet file.
         TransientError: it is gone, or the system does not answer.
     """
     with opened(store, data) as file:
-        return file.schema_arrow
+        return plain_schema(file.schema_arrow)
 
 
 def groups_of(store: FileStore, data: DataFile) -> int:
@@ -132,7 +133,7 @@ def _group(
     try:
         rows = file.read_row_group(at, columns=columns, use_threads=False)
         require_texts(rows)
-        return rows
+        return with_schema(rows, plain_schema(rows.schema))
     except RuntimeError:  # of HDFS, where a block cannot be read
         require_bytes(store, data)
         raise

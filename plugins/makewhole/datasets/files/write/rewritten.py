@@ -16,6 +16,7 @@ from makewhole.datasets.files.file_source import FileSource
 from makewhole.datasets.files.listing import DataFile
 from makewhole.datasets.files.parquet_rows import opened, require_unchanged
 from makewhole.datasets.nested_columns import all_types
+from makewhole.datasets.plain_types import plain_schema, with_schema
 from makewhole.file_stores.store import FileStore
 from makewhole.model.errors import ActionRefusedError
 from makewhole.model.refusal import Refusal, RefusalCode
@@ -74,7 +75,8 @@ def rewritten_file(store: FileStore, data: DataFile, change: FileChange, mark: s
         TransientError: it went, or was written again.
     """
     with opened(store, data) as file:
-        table, physical = file.read(), file.schema
+        own, physical = file.read(), file.schema
+        table = with_schema(own, plain_schema(own.schema))
         codec = file.metadata.row_group(0).column(0).compression if file.num_row_groups else "SNAPPY"
         groups = max((file.metadata.row_group(at).num_rows for at in range(file.num_row_groups)), default=1)
         dictionaries = [name for name in table.column_names if _has_dictionary(file, name)]
@@ -84,11 +86,11 @@ def rewritten_file(store: FileStore, data: DataFile, change: FileChange, mark: s
     changed = _with_updates(table, change.updated).filter(pa.array(kept))
     metadata = table.schema.metadata or {}
     marks = [*marks_of(metadata), mark]
-    marked = changed.replace_schema_metadata({**metadata, MARK: json.dumps(marks).encode()})
+    marked = with_schema(changed, own.schema).replace_schema_metadata({**metadata, MARK: json.dumps(marks).encode()})
     content = io.BytesIO()
     settings = {**_form_of_moments(physical), "compression": "none" if codec == "UNCOMPRESSED" else codec.lower()}
     pq.write_table(marked, content, row_group_size=max(groups, 1), use_dictionary=cast(Any, dictionaries), **settings)
-    _require_same(content.getvalue(), physical, changed)
+    _require_same(content.getvalue(), physical, changed, own.schema)
     return content.getvalue()
 
 
@@ -111,12 +113,12 @@ def _with_updates(table: pa.Table, updated: Mapping[int, Mapping[str, NestedColu
     return pa.concat_tables([*pieces, table.slice(at)])
 
 
-def _require_same(content: bytes, physical: Any, rows: pa.Table) -> None:
+def _require_same(content: bytes, physical: Any, rows: pa.Table, schema: pa.Schema) -> None:
     """Check that what was written has the columns that were there, and reads as the rows that were to be written."""
     with pq.ParquetFile(io.BytesIO(content)) as file:
         written = file.read()
-        is_same = file.schema.equals(physical) and written.schema.equals(rows.schema)
-        is_same = is_same and all(map(_is_equal, written.columns, rows.columns))
+        is_same = file.schema.equals(physical) and written.schema.equals(schema)
+        is_same = is_same and all(map(_is_equal, with_schema(written, rows.schema).columns, rows.columns))
     if not is_same:
         raise ActionRefusedError(NOT_WRITTEN_AGAIN)
 
