@@ -9,6 +9,7 @@ import pytest
 
 from makewhole.datasets.column_types import column_kind, sql_type
 from makewhole.datasets.files.write.column_values import written_rows
+from makewhole.datasets.files.write.rewritten import _is_equal
 from makewhole.datasets.nested_values import row_images, row_texts, rows_of_images
 from makewhole.datasets.own_texts import microseconds
 from makewhole.datasets.plain_types import plain_schema, with_schema
@@ -77,3 +78,14 @@ def test_views_become_plain_columns_and_views_again(name: str) -> None:
         again.validate(full=True)
         assert again.schema.equals(rows.schema)
         assert again.to_pylist() == part.to_pylist()
+
+
+def test_columns_are_the_same_by_their_values_whatever_their_parts_are_named() -> None:
+    """NaN is the same as NaN in columns of floats, which no name says."""
+    nan = pa.chunked_array([pa.array([{"n": float("nan")}, None])])
+    categories = pa.chunked_array([pa.array([float("nan"), 1.0]).dictionary_encode()])
+    assert _is_equal(nan, nan)
+    assert _is_equal(categories, categories)
+    kind: Any = pa.struct([("double", pa.list_view(pa.int8()))])
+    empty, missing = pa.chunked_array([pa.array([{}], kind)]), pa.chunked_array([pa.nulls(1, kind)])
+    assert not _is_equal(empty, missing)

@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from makewhole.datasets.arrow_types import NestedColumn
+from makewhole.datasets.arrow_types import ColumnType, NestedColumn
 from makewhole.datasets.files.file_source import FileSource
 from makewhole.datasets.files.listing import DataFile
 from makewhole.datasets.files.parquet_rows import opened, require_unchanged
@@ -127,10 +127,15 @@ def _is_equal(column: NestedColumn, other: NestedColumn) -> bool:
     """Return whether two columns are the same. To Arrow NaN is never the same as NaN, to polars it is."""
     if column.equals(other):
         return True
-    kind = str(column.type)
-    if not any(name in kind for name in ("float", "double")):
+    if not _has_floats(column.type) or column.type != other.type:
         return False
     return cast(pl.Series, pl.from_arrow(column)).equals(cast(pl.Series, pl.from_arrow(other)), null_equal=True)
+
+
+def _has_floats(kind: ColumnType) -> bool:
+    if pa.types.is_dictionary(kind):
+        return _has_floats(kind.value_type)
+    return bool(pa.types.is_floating(kind)) or any(_has_floats(kind.field(at).type) for at in range(kind.num_fields))
 
 
 def marks_of(metadata: Mapping[bytes, bytes] | None) -> Sequence[str]:
