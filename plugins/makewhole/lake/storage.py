@@ -37,6 +37,7 @@ from makewhole.private_files import make_private
 
 _ROWS_OF_A_BATCH = 16_384
 _BYTES_OF_A_BLOCK = 1 << 20
+_FEW_ROWS = 100
 
 
 def _needed(columns: Sequence[str], present: Sequence[str]) -> list[str]:
@@ -254,21 +255,24 @@ class Storage:
                     assert isinstance(frame, pl.DataFrame)
                     yield with_constants(frame, file.schema_arrow, columns).select(columns)
 
-    def pieces(self, path: str, rows: int) -> Iterator[pa.Table]:
-        """Read a file in pieces of so many rows; the last one has what is left.
+    def pieces(self, path: str, rows: Sequence[int]) -> Iterator[pa.Table]:
+        """Read a file in pieces of so many rows, one after the other. Where some have few, few are read at once: their
+        rows are large.
 
         Raises:
-            CorruptionError: the file does not exist.
+            CorruptionError: the file does not exist, or has other rows.
         """
+        if not rows:
+            return
         with self._open(path) as file:
-            held = file.schema_arrow.empty_table()
-            for batch in file.iter_batches(rows):
-                held = pa.concat_tables([held, pa.Table.from_batches([batch])])
-                while held.num_rows >= rows:
-                    yield held.slice(0, rows)
-                    held = held.slice(rows)
-        if held.num_rows:
-            yield held
+            held, batches = file.schema_arrow.empty_table(), file.iter_batches(max(min(rows[:-1] or rows), _FEW_ROWS))
+            for number in rows:
+                while held.num_rows < number and (batch := next(batches, None)) is not None:
+                    held = pa.concat_tables([held, pa.Table.from_batches([batch])])
+                if held.num_rows < number:
+                    raise CorruptionError(f"{self.uri(path)} has fewer rows than its manifest says")
+                yield held.slice(0, number)
+                held = held.slice(number)
 
     def _open(self, path: str) -> pq.ParquetFile:
         system, full = self._locate(path)

@@ -21,7 +21,7 @@ from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import CorruptionError, RefusedError, TransientError
 from makewhole.model.points import TopicPoint
 from makewhole.model.positions import RecordPositions
-from makewhole.publishing.manifest import ROWS_OF_A_CHUNK, own_files
+from makewhole.publishing.manifest import own_files
 from makewhole.sql import PgConnection
 
 logger = logging.getLogger(__name__)
@@ -150,7 +150,7 @@ def _chunks(folder: Storage, windows: Sequence[PublishedWindow], done: int) -> I
             if number + file.chunks <= done:
                 number += file.chunks
                 continue
-            for rows in folder.pieces(file.path, ROWS_OF_A_CHUNK):
+            for rows in folder.pieces(file.path, file.chunk_rows):
                 if number >= done:
                     yield number, rows
                 number += 1

@@ -17,7 +17,7 @@ from makewhole.model.errors import CorruptionError
 from makewhole.model.window import PartitionRange
 from makewhole.native.arrays import ArrowArray, Int64s
 from makewhole.publishing.layout import data_folder
-from makewhole.publishing.manifest import SCHEMA, PublishedFile, RecordChange
+from makewhole.publishing.manifest import SCHEMA, ChunkSizes, PublishedFile, RecordChange
 from makewhole.window.context import WindowContext
 
 _RECORD = ("partition", "offset", "timestamp", "key", "value", "headers")
@@ -187,10 +187,11 @@ def _withdraw(task: WriteTask, rows: pl.DataFrame) -> Iterator[PublishedFile]:
 def _new_file(task: WriteTask, change: RecordChange, rows: pl.DataFrame, tables: Iterator[pa.Table]) -> PublishedFile:
     window = task.context.window
     name = f"{change.value}-{task.range.partition:05d}-{rows['offset'][0]:020d}-{uuid4().hex[:12]}.parquet"
-    written = 0
+    written, sizes = 0, ChunkSizes()
     with task.folder.packed_parquet(f"{data_folder(window.number, window.revision)}/{name}") as file:
         for table in tables:
             file.append(table)
+            sizes.add(table)
             written += table.num_rows
     return PublishedFile(
         path=file.path,
@@ -199,4 +200,5 @@ def _new_file(task: WriteTask, change: RecordChange, rows: pl.DataFrame, tables:
         change=change.value,
         rows=written,
         sha256=file.sha256,
+        chunk_rows=sizes.rows,
     )

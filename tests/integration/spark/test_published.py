@@ -363,10 +363,7 @@ def test_run_that_is_killed_anywhere_leaves_nothing_half_and_nothing_twice(shop:
     shop.send(made)
     shop.write("warehouse", made)
     context = certified(shop)
-    with (
-        mock.patch("makewhole.publishing.manifest.ROWS_OF_A_CHUNK", 2),
-        mock.patch("makewhole.publishing.send.ROWS_OF_A_CHUNK", 2),
-    ):
+    with mock.patch("makewhole.publishing.manifest.ROWS_OF_A_CHUNK", 2):
         for call in CALLS:
             for is_after in (False, True):
                 with killed(call, is_after=is_after):

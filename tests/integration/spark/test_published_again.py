@@ -239,3 +239,22 @@ def test_folder_that_the_file_names_no_more_holds_up_no_removal(shop: Reconciled
         assert [outcome.window for outcome in keep(shop)] == [day] * (day > 0)
     assert manifests(shop.folder / "once").keys() == {1}
     assert manifests(shop.folder / "elsewhere").keys() == {2, 3}
+
+
+def test_large_records_go_in_several_transactions_each_once(shop: ReconciledShop) -> None:
+    """Two orders fill one; the run ends behind the first, and is taken up."""
+    name = shop.add_topic()
+    folder = publishing(shop, into=name, has_ledger=False)
+    made = orders(range(5))
+    shop.send(made, headers={"bulk": "x" * 1_000})
+    shop.write("warehouse", made)
+    context = certified(shop)
+    with mock.patch("makewhole.publishing.manifest.BYTES_OF_A_CHUNK", 2_500, create=True):
+        with killed("makewhole.journal.publications.note_sent", is_after=True):
+            publish(shop, context)
+        assert len(sent(shop, name)) == 2
+    publish(shop, context)  # by the sizes that were decided, whatever they are now
+    chunks = [record.header_texts["makewhole-published-chunk"].rpartition("/")[2] for record in shop.read(name)]
+    assert chunks == ["0", "0", "1", "1", "2"]
+    assert [key for key, _ in sent(shop, name)] == keys(folder) == [order["id"] for order in made]
+    assert [file["chunk_rows"] for file in manifests(folder)[1]["files"]] == [[2, 2, 1]]
