@@ -6,7 +6,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from errno import EXDEV
-from pathlib import Path
+from os.path import realpath
+from pathlib import Path, PurePath
 from typing import IO, NoReturn
 
 from makewhole.file_stores.store import FileEntry, FileStamp, answering, as_changed, hidden_name
@@ -84,7 +85,7 @@ class LocalStore:
                     os.link(source, target)
                     source.unlink(missing_ok=True)
                 else:
-                    source.replace(target.resolve())  # of a link the file that it leads to
+                    source.replace(realpath(target))  # of a link the file that it leads to
             except (FileExistsError, FileNotFoundError):
                 return False
             except OSError as error:
@@ -99,7 +100,7 @@ class LocalStore:
 
     def can_move_to(self, path: str) -> bool:
         with answering(self.root):
-            return _disk(Path(self.root).resolve()) == _disk(self._full(path).resolve().parent)
+            return _disk(PurePath(realpath(self.root))) == _disk(PurePath(realpath(self._full(path))).parent)
 
     def remove(self, path: str) -> None:
         with answering(self.root):
@@ -160,7 +161,7 @@ def _raise(error: OSError) -> NoReturn:
     raise error
 
 
-def _disk(folder: Path) -> int:
+def _disk(folder: PurePath) -> int:
     """Return the number of the disk on which a folder lies, or will lie once it is made."""
     try:
         return os.stat(folder).st_dev  # noqa: PTH116 - no step of a chunk

@@ -81,7 +81,8 @@ def _watch_folders(caller: Caller) -> None:
     _WatchedPath.caller = caller
     module: Any = local_store
     module.Path = _WatchedPath
-    module.os = SimpleNamespace(walk=walk, link=link, fsync=fsync, open=os.open, close=os.close, O_RDONLY=os.O_RDONLY)
+    not_watched = {name: getattr(os, name) for name in ("stat", "open", "close", "O_RDONLY")}
+    module.os = SimpleNamespace(walk=walk, link=link, fsync=fsync, **not_watched)
 
 
 def _watch_tables(caller: Caller) -> None:
