@@ -5,7 +5,8 @@ Two logs of a partition that have a record of the same leader epoch at the same 
 than what was seen means that the difference was truncated, whatever is at those offsets today (KIP-320).
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Mapping
+from typing import TypeVar
 
 from makewhole.kafka.offsets import EpochEnd
 from makewhole.model.window import PartitionRange
@@ -16,15 +17,55 @@ Epochs = tuple[tuple[int, int], ...]
 Ask = Callable[[int], EpochEnd | None]
 """Where an epoch ends, or the last one before it that the leader knows; None when it knows none so early."""
 
+_Found = TypeVar("_Found")
+Questions = Generator[int, EpochEnd | None, _Found]
+"""The epochs of a partition that are asked for, one after the other, and what is known when all have answers."""
+
+
+def answer(ask: Ask, questions: Questions[_Found]) -> _Found:
+    """Return what is known of a partition once its questions have their answers."""
+    try:
+        epoch = next(questions)
+        while True:
+            epoch = questions.send(ask(epoch))
+    except StopIteration as end:
+        found: _Found = end.value
+        return found
+
+
+def answer_all(
+    ask: Callable[[Mapping[int, int]], Mapping[int, EpochEnd | None]], questions: Mapping[int, Questions[_Found]]
+) -> dict[int, _Found]:
+    """Return what `answer` does of many partitions: the next questions of all of them are asked at once."""
+    found: dict[int, _Found] = {}
+    answers: Mapping[int, EpochEnd | None] = {}
+    waiting = dict(questions)
+    is_first = True
+    while waiting:
+        epochs: dict[int, int] = {}
+        for partition, own in waiting.items():
+            try:
+                epochs[partition] = next(own) if is_first else own.send(answers[partition])
+            except StopIteration as end:
+                found[partition] = end.value
+        waiting = {partition: waiting[partition] for partition in epochs}
+        answers, is_first = ask(epochs) if epochs else {}, False
+    return found
+
 
 def epochs_of(ask: Ask, newest: int, lo: int, hi: int) -> Epochs:
-    """The leader epochs of offsets `[lo, hi)`; `newest` is the epoch of the leader that reported `hi`.
+    """Return what `ask_epochs` finds."""
+    return answer(ask, ask_epochs(newest, lo, hi))
+
+
+def ask_epochs(newest: int, lo: int, hi: int) -> Questions[Epochs]:
+    """Find the leader epochs of offsets `[lo, hi)`; `newest` is the epoch of the leader that reported `hi`.
 
     `lo` must not be below the log's start, where epochs are forgotten.
     """
     epochs, epoch = [(newest, hi)], newest
     while epoch > 0:
-        before = ask(epoch - 1)
+        before = yield epoch - 1
         if before is None or before.end_offset <= lo:
             break
         epochs.append((before.epoch, min(before.end_offset, hi)))
@@ -43,17 +84,24 @@ def seen_epochs(ranges: Iterable[PartitionRange]) -> Epochs:
     return seen
 
 
-def _earlier_ends(ask: Ask, seen: Iterable[tuple[int, int]]) -> Iterator[int]:
-    """Yield the ends of epochs that ended later when they were seen. Brokers that were restored from a backup use the
+def _ask_earlier_ends(seen: Iterable[tuple[int, int]]) -> Questions[list[int]]:
+    """Find the ends of epochs that ended later when they were seen. Brokers that were restored from a backup use the
     numbers of epochs again, for other records."""
+    ends = []
     for epoch, end in seen:
-        there = ask(epoch)
+        there = yield epoch
         if there is not None and there.end_offset < end:
-            yield there.end_offset
+            ends.append(there.end_offset)
+    return ends
 
 
 def divergence(ask: Ask, seen: Epochs, start: int) -> int:
-    """The offset up to which the log still is the one that was seen: its end, when nothing was truncated.
+    """Return what `ask_divergence` finds."""
+    return answer(ask, ask_divergence(seen, start))
+
+
+def ask_divergence(seen: Epochs, start: int) -> Questions[int]:
+    """Find the offset up to which the log still is the one that was seen: its end, when nothing was truncated.
 
     `start` is where `seen` begins; it is the answer when nothing at all is left of it.
     """
@@ -62,11 +110,12 @@ def divergence(ask: Ask, seen: Epochs, start: int) -> int:
     while left:
         epoch, end = left.pop()
         agreed = min(agreed, end)
-        there = ask(epoch)
+        there = yield epoch
         if there is None:
             break
         agreed = min(agreed, there.end_offset)
         if there.epoch == epoch:
-            return max(start, min([agreed, *_earlier_ends(ask, left)]))
+            earlier = yield from _ask_earlier_ends(left)
+            return max(start, min([agreed, *earlier]))
         left = [entry for entry in left if entry[0] <= there.epoch]
     return start

@@ -92,16 +92,12 @@ class TopicLog(ClosingContext):
 
     def end_of_leader_epoch(self, partition: int, epoch: int) -> EpochEnd | None:
         """Return where `epoch` ended, or the last one before it that the leader knows; None when it knows none."""
+        return self.ends_of_leader_epochs({partition: epoch})[partition]
 
-        async def attempt() -> EpochEnd | None:
-            request = LeaderEpochEndRequest(self.topic, partition, epoch)
-            response = await self._cluster.ask_leader(self.topic, partition, request)
-            code, _, found_epoch, end_offset = response.topics[0][1][0]
-            self._cluster.raise_for_code(code, f"{self.topic} partition {partition}")
-            return None if end_offset == _NONE else EpochEnd(found_epoch, end_offset)
-
-        what = f"end of leader epoch {epoch} of {self.topic} partition {partition}"
-        return self._cluster.run(self._cluster.retry(what, attempt))
+    def ends_of_leader_epochs(self, epochs: Mapping[int, int]) -> dict[int, EpochEnd | None]:
+        """Return what `end_of_leader_epoch` does, of an epoch of each of some partitions; each broker is asked once."""
+        what = f"ends of leader epochs of {self.topic}"
+        return self._cluster.run(self._cluster.retry(what, _epoch_ends_attempt(self._cluster, self.topic, epochs)))
 
     def committed(self, group: str) -> dict[int, int | None]:
         """Return per partition the offset that the group will read next; None where it has committed nothing."""
@@ -172,6 +168,25 @@ def _ends_attempt(
                 cluster.raise_for_code(code, f"{topic} partition {partition}")
                 ends[partition] = LogEnd(offset, epoch)
         return dict(sorted(ends.items()))
+
+    return attempt
+
+
+def _epoch_ends_attempt(
+    cluster: Cluster, topic: str, epochs: Mapping[int, int]
+) -> Callable[[], Awaitable[dict[int, EpochEnd | None]]]:
+    """Return an attempt that sends one request per broker, for those of the partitions that it leads."""
+
+    async def attempt() -> dict[int, EpochEnd | None]:
+        leaders = (await cluster.topic(topic)).leaders
+        ends: dict[int, EpochEnd | None] = {}
+        for leader, partitions in _by_leader({one: leaders.get(one, _NONE) for one in epochs}).items():
+            wanted = {partition: epochs[partition] for partition in partitions}
+            response = await cluster.ask(leader, LeaderEpochEndRequest(topic, wanted))
+            for code, partition, epoch, end_offset in response.topics[0][1]:
+                cluster.raise_for_code(code, f"{topic} partition {partition}")
+                ends[partition] = None if end_offset == _NONE else EpochEnd(epoch, end_offset)
+        return ends
 
     return attempt
 

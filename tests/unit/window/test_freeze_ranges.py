@@ -50,6 +50,7 @@ class Brokers:
         self.epochs = epochs or {partition: {0: 0} for partition in stable}
         self.first = starts or dict.fromkeys(stable, 0)
         self.high = high or stable
+        self.requests = 0
 
     def describe(self) -> TopicState:
         return TopicState(topic_id="id1", partitions=tuple(self.ends))
@@ -72,7 +73,11 @@ class Brokers:
     def high_watermarks(self) -> dict[int, LogEnd]:
         return self._log_ends(self.high)
 
-    def end_of_leader_epoch(self, partition: int, epoch: int) -> EpochEnd | None:
+    def ends_of_leader_epochs(self, epochs: Mapping[int, int]) -> dict[int, EpochEnd | None]:
+        self.requests += 1
+        return {partition: self._end_of_epoch(partition, epoch) for partition, epoch in epochs.items()}
+
+    def _end_of_epoch(self, partition: int, epoch: int) -> EpochEnd | None:
         starts = sorted(self.epochs[partition].items())
         later = [offset for at, offset in starts if at > epoch]
         known = [at for at, _ in starts if at <= epoch]
@@ -267,3 +272,18 @@ def test_where_the_stable_offset_does_not_lag_no_broker_is_asked(monkeypatch: py
     brokers = Brokers({0: 50})
 
     assert transactions_at_window_end(POINT, cast(TopicLog, brokers), brokers.now(), [part(0, 50)]) == []
+
+
+def test_epochs_of_all_partitions_are_asked_for_at_once() -> None:
+    """Twenty partitions, of which another window saw thirty epochs each; one lost the end of its log since."""
+    epochs = {epoch: epoch * 10 for epoch in range(30)}
+    partitions = range(20)
+    seen = tuple((epoch, start + 10) for epoch, start in epochs.items())
+    covered = CoveredRanges(ranges={at: [part(0, 300, *seen, partition=at)] for at in partitions})
+    brokers = Brokers(
+        dict.fromkeys(partitions, 400), {at: {**epochs, 30: 250 if at == 7 else 300} for at in partitions}
+    )
+    found, incidents_found = frozen_ranges(brokers, covered)
+    assert found == [(at, int(at == 7), 250 if at == 7 else 300, 400) for at in partitions]
+    assert [incident.kind for incident in incidents_found] == [IncidentKind.TRUNCATED]
+    assert brokers.requests <= 30 + 6, "as many as one partition takes, and not twenty times as many"

@@ -278,7 +278,7 @@ class BrokerLog(ClosingContext):
         async def attempt() -> EpochEnd | None:
             topic = await self._cluster.topic(wanted.topic)
             present = topic.leader_epochs.get(wanted.partition, NO_EPOCH)
-            request = LeaderEpochEndRequest(wanted.topic, wanted.partition, epoch, leader_epoch=present)
+            request = LeaderEpochEndRequest(wanted.topic, {wanted.partition: epoch}, leader_epoch=present)
             response = await self._cluster.ask_leader(wanted.topic, wanted.partition, request)
             code, _, found_epoch, end_offset = response.topics[0][1][0]
             self._cluster.raise_for_code(code, thing)

@@ -279,12 +279,13 @@ class OffsetForLeaderEpochRequestV3(RequestStruct):
 
 
 class LeaderEpochEndRequest(Request[OffsetForLeaderEpochRequestV3]):
-    """Request for the end of a leader epoch (KIP-101, KIP-320). A leader of another `leader_epoch` refuses."""
+    """Request for the end of a leader epoch of each of some partitions (KIP-101, KIP-320). A leader of another
+    `leader_epoch` refuses."""
 
     API_KEY = 23
 
-    def __init__(self, topic: str, partition: int, epoch: int, *, leader_epoch: int = NO_EPOCH) -> None:
-        self._topics = [(topic, [(partition, leader_epoch, epoch)])]
+    def __init__(self, topic: str, epochs: Mapping[int, int], *, leader_epoch: int = NO_EPOCH) -> None:
+        self._topics = [(topic, [(partition, leader_epoch, epoch) for partition, epoch in epochs.items()])]
 
     def build(self, request_struct_class: type[OffsetForLeaderEpochRequestV3]) -> OffsetForLeaderEpochRequestV3:
         return request_struct_class(-1, self._topics)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from makewhole.kafka.lineage import Epochs, divergence, epochs_of, seen_epochs
+from makewhole.kafka.lineage import Epochs, answer_all, ask_divergence, ask_epochs, seen_epochs
 from makewhole.kafka.offsets import TopicLog
 from makewhole.kafka.offsets_by_time import first_record_stamps, first_records, plausible_time
 from makewhole.model.errors import TransientError
@@ -65,6 +65,8 @@ def freeze_ranges(
     log_starts = {partition: end.offset for partition, end in log.starts().items()}
     range_starts = _range_starts(point, log, now, covered, interval, log_starts)
     ends = _range_ends(log, now, range_starts, interval, log_starts)
+    los = {partition: max(start.lo, log_starts[partition]) for partition, start in range_starts.items()}
+    epochs = _range_epochs(log, now, los, ends)
     ranges = tuple(
         PartitionRange(
             topic=point.topic,
@@ -73,7 +75,7 @@ def freeze_ranges(
             lo=start.lo,
             hi=ends[partition],
             lineage=start.lineage,
-            leader_epochs=_range_epochs(log, now, partition, max(start.lo, log_starts[partition]), ends[partition]),
+            leader_epochs=epochs.get(partition, ()),
         )
         for partition, start in sorted(range_starts.items())
     )
@@ -133,8 +135,17 @@ def _range_starts(
             f"the brokers do not know partition {gone[0]} of {point.topic}, which a window has read; their "
             "description of the topic is out of date. Try again"
         )
+    seen = {partition: seen_epochs(parts) for partition, parts in covered.ranges.items()}
+    questions = {
+        partition: ask_divergence(epochs, covered.ranges[partition][0].lo)
+        for partition, epochs in seen.items()
+        if epochs
+    }
+    kept = answer_all(log.ends_of_leader_epochs, questions)
     return {
-        partition: _continued_start(point, log, covered, partition) if partition in covered.ranges else RangeStart(lo=0)
+        partition: _continued_start(point, covered, partition, seen[partition], kept.get(partition))
+        if partition in covered.ranges
+        else RangeStart(lo=0)
         for partition in now.state.partitions
     }
 
@@ -151,14 +162,13 @@ def _baseline_starts(
     return {partition: RangeStart(lo=stable[partition] if at is None else at) for partition, at in first.items()}
 
 
-def _continued_start(point: TopicPoint, log: TopicLog, covered: CoveredRanges, partition: int) -> RangeStart:
-    """Start where the last window ended; where the log was truncated before that, there, as a new lineage."""
-    parts = covered.ranges[partition]
-    last, seen = parts[-1], seen_epochs(parts)
-    if not seen:
-        return RangeStart(lo=last.hi, lineage=last.lineage)
-    kept = divergence(lambda epoch: log.end_of_leader_epoch(partition, epoch), seen, parts[0].lo)
-    if kept >= seen[-1][1]:
+def _continued_start(
+    point: TopicPoint, covered: CoveredRanges, partition: int, seen: Epochs, kept: int | None
+) -> RangeStart:
+    """Start where the last window ended; where the log was truncated before that, there, as a new lineage. `kept`: up
+    to where the log is the one that was seen; None: it had no epochs."""
+    last = covered.ranges[partition][-1]
+    if kept is None or kept >= seen[-1][1]:
         return RangeStart(lo=last.hi, lineage=last.lineage)
     end = covered.read_until.get(partition, last.hi)
     incident = truncated(point, last, seen, kept, end) if end > kept else None  # None: no window had read what is gone
@@ -189,8 +199,14 @@ def _unread_range(log: TopicLog, now: ObservedTopic, partition: int, lo: int) ->
     return PartitionRange(topic=log.topic, topic_id=now.state.topic_id, partition=partition, lo=lo, hi=hi)
 
 
-def _range_epochs(log: TopicLog, now: ObservedTopic, partition: int, lo: int, hi: int) -> Epochs:
-    newest = now.stable[partition].leader_epoch
-    if newest < 0:
-        return ()
-    return epochs_of(lambda epoch: log.end_of_leader_epoch(partition, epoch), newest, lo, hi)
+def _range_epochs(
+    log: TopicLog, now: ObservedTopic, los: Mapping[int, int], ends: Mapping[int, int]
+) -> dict[int, Epochs]:
+    """Return the leader epochs of the ranges by partition, but for those whose broker names none."""
+    newest = {partition: now.stable[partition].leader_epoch for partition in los}
+    questions = {
+        partition: ask_epochs(epoch, los[partition], ends[partition])
+        for partition, epoch in newest.items()
+        if epoch >= 0
+    }
+    return answer_all(log.ends_of_leader_epochs, questions)
