@@ -172,7 +172,9 @@ def test_what_was_read_by_other_code_or_by_other_types_says_nothing_of_keys(
 
     with monkeypatch.context() as patched:
         patched.setattr("makewhole_spark.snapshot.reuse.read_as.code_digest", lambda: "another")
-        assert why_whole(shop, context) == "orders has now: it was read with another version of makewhole"
+        assert why_whole(shop, context) == (
+            "orders has now: it was read with another version of makewhole or its libraries"
+        )
     shop.sql("alter table warehouse alter column seen type timestamptz using seen::timestamptz")
     assert why_whole(shop, context) == "orders has now: it was read with another types of keys or values"
 
