@@ -1,7 +1,9 @@
 """Test `erase`: a key goes from every place, others stay, certificates hold, and nothing brings it back."""
 
 import json
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from makewhole.erasure.erase_key import EraseRequest, ErasureContext, ErasureDon
 from makewhole.journal.database import JournalSession, connect
 from makewhole.journal.findings import window_findings
 from makewhole.journal.findings.window_findings import JudgedFinding
-from makewhole.journal.retention.file_locks import files_kept, require_files
+from makewhole.journal.retention.file_locks import files_kept, files_kept_by, require_files
 from makewhole.kafka.log.segment import SIDECAR
 from makewhole.key_index.status import compact
 from makewhole.lake.storage import Storage
@@ -26,6 +28,7 @@ from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.window import WindowState
 from makewhole.orchestration.housekeeping import erase_what_came_back
 from makewhole.signing.key_files import believed_keys, signing_key_from_environment
+from makewhole.sql import PgConnection
 from makewhole.window.certifying.certificate_check import check_chain
 from makewhole.window.certifying.chain_evidence import file_problems, read_evidence
 from makewhole.window.certifying.erased_contents import erased_contents
@@ -288,6 +291,31 @@ def test_an_erasure_keeps_apart_from_whatever_else_changes_files(shop: Reconcile
     assert not erased(shop, "O900101").holdings.is_empty
     with connect(shop.journal) as other:
         assert [one.merges for one in compact(other, storage, "shop")] == [0]
+
+
+def test_files_are_not_kept_by_a_session_that_broke(shop: ReconciledShop) -> None:
+    """An erasure may have begun since: who removes files stops, and the next run goes on."""
+    with JournalSession(shop.journal) as session:
+        with session.transaction() as journal:
+            backend = journal.info.backend_pid
+        broken = pytest.raises(TransientError, match="broke, and its locks ended with it; try again")
+        with broken, files_kept_by(session, "shop"):
+            shop.journal_sql("select pg_terminate_backend(%s)", backend)
+            with connect(shop.journal) as erasing:
+                wait_for_files(erasing)
+            with session.transaction():
+                pass
+        with session.transaction() as journal:
+            assert journal.info.backend_pid != backend
+
+
+def wait_for_files(journal: PgConnection) -> None:
+    """Wait until a session that was ended has left the files."""
+    for _ in range(100):
+        with suppress(TransientError):
+            return require_files(journal, "shop")
+        time.sleep(0.05)
+    raise AssertionError("the session holds its lock still")
 
 
 def test_what_is_left_of_a_plan_and_of_findings_can_still_be_read_and_judged(shop: ReconciledShop) -> None:
