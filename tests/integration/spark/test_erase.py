@@ -367,7 +367,9 @@ def test_an_accepted_finding_stays_accepted_when_its_key_is_erased(shop: Reconci
     erased(shop, made[0]["id"])
 
     assert opened_again(shop) == []
-    assert shop.journal_sql("select stands, key from makewhole.accepted_finding") == [(True, "(removed)")]
+    rows = shop.journal_sql("select stands, key, fingerprint, held from makewhole.accepted_finding")
+    assert rows == [(True, "(removed)", "", "{}")]
+    assert shop.journal_sql("select count(*) from makewhole.acceptance where seen::text like %s", "%O900101%") == [(0,)]
     assert verified(shop) == []
 
 
