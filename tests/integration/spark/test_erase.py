@@ -180,6 +180,33 @@ def test_a_later_window_neither_repairs_an_erased_key_nor_keeps_it(shop: Reconci
     assert shop.journal_sql("select count(*) from makewhole.erasure") == [(2,)]
 
 
+def test_the_row_of_an_erased_key_that_stays_in_a_store_is_named_and_left_alone(shop: ReconciledShop) -> None:
+    """Its record is known no more, as its window's files do not have it."""
+    shop.describe(compensation=UPSERT | {"unexpected": "quarantine"}, has_ledger=False)
+    shop.send(orders(range(900_101, 900_106)))
+    shop.write("warehouse", orders(range(900_101, 900_106)))
+    shop.whole_way(0)
+    erased(shop, "O900101")
+    shop.sql("update warehouse set at = at + interval '1 day' where id = 'O900101'")
+    later = orders(range(100, 105), 1)
+    shop.send(later)
+    shop.write("warehouse", later)
+    rows = shop.sql("select * from warehouse order by id")
+
+    context = shop.judge_and_ask_the_gate(1)
+
+    ((found, evidence),) = [
+        ((judged.finding.key, judged.finding.verdict.value), judged.finding.evidence)
+        for judged in findings_of(shop, context)
+    ]
+    assert found == ("O900101", "unexpected")
+    assert evidence["erased"].startswith(f"erased on request at {datetime.now(UTC):%Y-%m}-")
+    assert plan_window(context).plan is None
+    assert shop.certify(context).state is WindowState.GAPS
+    assert shop.sql("select * from warehouse order by id") == rows
+    assert accepted(shop, "O900101", window=2)[1].state is WindowState.CERTIFIED
+
+
 def test_an_erasure_that_is_killed_anywhere_goes_on(shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch) -> None:
     shop.describe(compensation=UPSERT)
     made = orders(range(900_101, 900_106))
