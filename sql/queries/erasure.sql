@@ -138,8 +138,8 @@ delete from makewhole.handover
 where pipeline = %(pipeline)s and key_hash = %(key_hash)s
 
 -- forget_accepted --
--- Take the key out of what a person accepted.
-update makewhole.accepted_finding set key = %(marker)s, key_hash = %(blind)s
+-- Take the key, and the digests of its values, out of what a person accepted.
+update makewhole.accepted_finding set key = %(marker)s, key_hash = %(blind)s, fingerprint = '', held = '{}'
 where pipeline = %(pipeline)s and key_hash = %(key_hash)s
 
 -- incidents_naming --

@@ -2,8 +2,10 @@
 
 -- windows_with_archives --
 -- Read the certified windows that ended, and were closed, longer ago than they are kept: nothing waits for them, they are
--- not the newest, and what is published of them is there, in the folders `published_to`. `kind`: of what was not removed yet, or not to the end. Findings
--- stay as long as a plan of theirs can be undone: they are open again then.
+-- not the newest, and what is published of them is there, in the folders `published_to`. `kind`: of what was not removed
+-- yet, or not to the end. Findings stay as long as a plan of theirs can be undone: they are open again then. Archives stay
+-- while findings are accepted for a time, and until those that are open again were judged: their records may be replayed
+-- then.
 select of_window.number, of_window.revision
 from makewhole.window as of_window
 where of_window.pipeline = %(pipeline)s and of_window.is_newest and of_window.state = 'certified'
@@ -27,6 +29,15 @@ where of_window.pipeline = %(pipeline)s and of_window.is_newest and of_window.st
     and not exists (
         select from makewhole.acceptance as word
         where word.pipeline = of_window.pipeline and word.number = of_window.number and word.state = 'awaiting_approval'
+    )
+    and (
+        %(kind)s <> 'archives'
+        or not exists (
+            select from makewhole.accepted_finding as found
+            join makewhole.acceptance as word on word.id = found.acceptance
+            where found.pipeline = of_window.pipeline and found.number = of_window.number
+                and (found.stands and word.until is not null or not found.is_answered)
+        )
     )
     and not exists (
         select from makewhole.publication as once

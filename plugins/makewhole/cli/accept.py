@@ -23,7 +23,7 @@ from makewhole.compensation.acceptance.ask import AcceptRequest, check_request
 from makewhole.compensation.acceptance.choose import Chosen
 from makewhole.journal import acceptances, windows
 from makewhole.journal.database import connect
-from makewhole.model.acceptance import Acceptance, AcceptanceState, Selection
+from makewhole.model.acceptance import Acceptance, AcceptanceState, Selection, by_ids
 from makewhole.model.errors import PermanentError, RefusedError
 from makewhole.model.pipeline import Approval
 from makewhole.model.text import counted
@@ -131,7 +131,8 @@ def _selection(findings: list[str], cause: Cause | None, window: int | None, *, 
 
 
 def _form(pipeline: str, window: int, selection: Selection, reason: str, until: datetime | None) -> dict[str, Any]:
-    """Return the form of the run, after the journal was asked whether there is anything to accept."""
+    """Return the form of the run, after the journal was asked whether there is anything to accept. Findings are in it
+    by their ids: Airflow keeps forms, and no erasure of a key reaches them."""
     request = AcceptRequest(
         pipeline=pipeline,
         window=window,
@@ -147,7 +148,7 @@ def _form(pipeline: str, window: int, selection: Selection, reason: str, until: 
     return {
         "pipeline": pipeline,
         "window": window,
-        **selection.to_json_dict(),
+        **by_ids(selection, chosen.findings).to_json_dict(),
         "all": selection.is_all,
         "reason": reason,
         "until": None if until is None else until.isoformat(),

@@ -245,17 +245,14 @@ def _older_open(journal: PgConnection, window: Window) -> dict[str, Any]:
     return vars(older) | {"since": None if older.since is None else older.since.isoformat()}
 
 
-def shown_values(pipeline: str) -> ShownValues | None:
-    """Return how the values of a pipeline are shown, as far as its file and the storage are known on this machine.
-
-    None: the file is not, and findings are shown as they are kept.
-    """
-    try:
+def shown_values(pipeline: str) -> ShownValues:
+    """Return how the values of a pipeline are shown, as far as its file and the storage are known on this machine: of a
+    pipeline whose file is not, every value is hidden."""
+    described = None
+    with suppress(MakewholeError):
         described = find_pipeline(pipeline)
-    except MakewholeError:
-        return None
     storage = None
-    if described.mask:
+    if described is None or described.mask:
         with suppress(ConfigurationError):
             storage = Storage.from_environment()
     return ShownValues(described, storage)

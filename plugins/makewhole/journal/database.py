@@ -122,6 +122,7 @@ class JournalSession(ClosingContext):
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
         self._journal: PgConnection | None = None
+        self._is_kept = False
 
     def close(self) -> None:
         """End the connection. Safe to call twice."""
@@ -144,6 +145,16 @@ class JournalSession(ClosingContext):
             self.close()
             raise TransientError("the session with the journal's PostgreSQL broke; try again") from error
 
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Go on with this connection alone, whose session holds locks: one that breaks is not opened again meanwhile,
+        and every further transaction raises `TransientError`."""
+        self._is_kept = True
+        try:
+            yield
+        finally:
+            self._is_kept = False
+
     def _begin(self, idle_seconds: float) -> PgConnection:
         """Begin a transaction, on a new connection where there is none or it broke."""
         if self._journal is not None:
@@ -151,6 +162,10 @@ class JournalSession(ClosingContext):
                 return _limit_idle(self._journal, idle_seconds)
             except (psycopg2.OperationalError, psycopg2.InterfaceError):
                 self.close()
+        if self._is_kept:
+            raise TransientError(
+                "the session with the journal's PostgreSQL broke, and its locks ended with it; try again"
+            )
         self._journal = open_connection(self._dsn)
         return _limit_idle(self._journal, idle_seconds)
 

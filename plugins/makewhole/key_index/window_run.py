@@ -1,12 +1,12 @@
 """Write a window's run of the key index from its snapshot, bucket by bucket."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
 from makewhole.compute.frames import REPLAYS, TOPIC_KEYS, Schema
 from makewhole.compute.indexed_keys.former_readings import with_hashes_of_hops, with_reading
-from makewhole.compute.indexed_keys.hop_filters import filter_digest, with_noted_filters
+from makewhole.compute.indexed_keys.hop_filters import NO_TYPES, filter_digest, with_noted_filters
 from makewhole.compute.indexed_keys.key_runs import count_keys
 from makewhole.compute.indexed_keys.stored_runs import stored_run
 from makewhole.compute.indexed_keys.window_rows import COPIES, window_rows
@@ -55,7 +55,9 @@ def run_of_bucket(
     of_hops = [(at, rows_of(hashed_by(frame, compared, is_topic=not is_table))) for compared, at in sets]
     rows = with_hashes_of_hops(rows, of_hops)
     read = with_reading(rows, compared_at(pipeline, point), pipeline.points[point].version_place)
-    return with_noted_filters(read, noted_filters(pipeline, point))
+    return with_noted_filters(
+        read, noted_filters(pipeline, point), noted_filters(pipeline, point, pipeline.filter_types).values()
+    )
 
 
 def _as_copies(rows: pl.DataFrame) -> pl.DataFrame:
@@ -67,13 +69,14 @@ def _as_copies(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.select(*rows.columns, at, *never, *nulls, pl.lit(0, dtype=pl.Int32).alias("partition"))
 
 
-def noted_filters(pipeline: Pipeline, point: str) -> dict[str, str]:
-    """Return the digests of the filters that the copies of a point were held against, by the names in `excluded_by`."""
+def noted_filters(pipeline: Pipeline, point: str, types: Mapping[str, str] = NO_TYPES) -> dict[str, str]:
+    """Return the digests of the filters that the copies of a point were held against, by the names in `excluded_by`.
+    `types`: as in `filter_digest`."""
     hops = pipeline.hops_from(point)
     former = {hop.former_name: hop.former_where for hop in hops if hop.former_where}
     known = {hop.name: hop.where for hop in hops if hop.where} | former
     places = pipeline.column_places.get(point, {})
-    return {name: filter_digest(where, places) for name, where in known.items()}
+    return {name: filter_digest(where, places, types) for name, where in known.items()}
 
 
 def write_bucket(storage: Storage, window: Window, point: str, bucket: str, run: pl.DataFrame) -> tuple[str, int]:

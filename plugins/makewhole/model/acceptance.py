@@ -2,8 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -17,6 +18,7 @@ ACCEPTABLE = REPAIRABLE
 """The verdicts that a person may accept: what is known, and wrong."""
 
 _ID_DIGITS = 12
+_ID = re.compile(rf"[0-9a-f]{{{_ID_DIGITS}}}")
 
 
 class AcceptanceState(StrEnum):
@@ -98,6 +100,19 @@ class Selection:
 def finding_id(hop: str, key_hash: str) -> str:
     """Return the name of a finding in its window: 12 hexadecimal digits, the same in every revision."""
     return hashlib.sha256(f"{hop}\0{key_hash}".encode()).hexdigest()[:_ID_DIGITS]
+
+
+def by_ids(selection: Selection, findings: Iterable[Finding]) -> Selection:
+    """Return a selection that names the findings it takes by their ids, where it names any: what is kept of it has no
+    key."""
+    if not selection.names:
+        return selection
+    return replace(selection, names=tuple(sorted({finding_id(one.hop, one.key_hash) for one in findings})))
+
+
+def is_finding_id(name: str) -> bool:
+    """Return whether a name has the form of an id, and not only that of a key."""
+    return _ID.fullmatch(name) is not None
 
 
 def fingerprint(finding: Finding) -> str:

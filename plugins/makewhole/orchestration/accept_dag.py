@@ -60,7 +60,7 @@ def _dag(dag_id: str, pipelines: Sequence[Pipeline], choice: Mapping[str, Param]
                 None, type=["null", "integer"], minimum=1, title="Window", description="As in `makewhole windows`"
             ),
             "findings": Param(
-                None, type=["null", "array"], title="Findings", description="Ids or keys, as in `makewhole findings`"
+                None, type=["null", "array"], title="Findings", description="Ids, as in `makewhole findings`"
             ),
             "cause": Param(None, type=text, title="Cause", description="All open findings of this cause"),
             "all": Param(False, type="boolean", title="All", description="All open findings of the window"),

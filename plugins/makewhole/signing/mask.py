@@ -8,7 +8,7 @@ is one block of AES-256, which the key opens again: digests of windows are compu
 
 import hmac
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -29,10 +29,12 @@ _COMPARED = "c:"
 
 @dataclass(frozen=True, kw_only=True)
 class Mask:
-    """The columns whose values are not shown, and the key (`KEY_BYTES` bytes) of their digests. Null stays null."""
+    """The columns whose values are not shown (None: every one), and the key (`KEY_BYTES` bytes) of their digests. Null
+    stays null. Of the columns `besides` the values are digests already."""
 
-    columns: frozenset[str]
+    columns: frozenset[str] | None
     key: bytes = field(repr=False)
+    besides: frozenset[str] = frozenset()
 
     @property
     def id(self) -> str:
@@ -42,10 +44,13 @@ class Mask:
     def text(self, column: str, text: str | None) -> str | None:
         """Return the digest of a value's canonical text (`masked:` and 32 hexadecimal digits); of a column that is not
         masked the text."""
-        if text is None or column not in self.columns:
+        if text is None or not self._hides(column):
             return text
         content = b"\0".join((b"value", column.encode(), text.encode("utf-8", "surrogatepass")))
         return f"{_PREFIX}{self._digest(content)[:_DIGEST_BYTES].hex()}"
+
+    def _hides(self, column: str) -> bool:
+        return column not in self.besides and (self.columns is None or column in self.columns)
 
     def values(self, values: Values) -> dict[str, str | None]:
         """Return values by column, the masked ones as digests."""
@@ -62,10 +67,15 @@ class Mask:
 
     def evidence(self, evidence: Mapping[str, Any]) -> dict[str, Any]:
         """Return the evidence of a finding with every value of these columns as its digest, the hashes of rows sealed,
-        and a mark of both."""
-        masked = {name: _MASKED_FIELDS.get(name, _as_it_is)(self, value) for name, value in evidence.items()}
+        and a mark of both. Evidence that has a mark keeps it: its hashes are sealed, and some of its values digests."""
+        mark = evidence.get(MASKED)
+        mask = self if mark is None else replace(self, besides=frozenset(mark["columns"]))
+        masked = {name: _MASKED_FIELDS.get(name, _as_it_is)(mask, value) for name, value in evidence.items()}
+        if mark is not None:
+            return masked
         sealed: dict[str, Any] = self._sealed(masked)
-        return {**sealed, MASKED: {"columns": sorted(self.columns), "key": self.id}}
+        named = ["*"] if self.columns is None else sorted(self.columns)
+        return {**sealed, MASKED: {"columns": named, "key": self.id}}
 
     def _sealed(self, value: Any) -> Any:
         if isinstance(value, Mapping):

@@ -69,13 +69,15 @@ def row_hash_of(finding: Finding, storage: Storage | None = None) -> int | None:
 
 
 class ShownValues:
-    """The values of a pipeline as people see them: of masked columns digests. Where the storage has no key yet, or is
-    not known (None), these are made with a key of this object alone."""
+    """The values of a pipeline as people see them: of masked columns digests, and of every column where the pipeline's
+    file is not known (`pipeline` None). Where the storage has no key yet, or is not known (None), these are made with a
+    key of this object alone."""
 
-    def __init__(self, pipeline: Pipeline, storage: Storage | None) -> None:
-        columns = frozenset(pipeline.mask)
-        key = find_mask_key(storage) if columns and storage is not None else None
-        self._mask = Mask(columns=columns, key=key or secrets.token_bytes(KEY_BYTES)) if columns else None
+    def __init__(self, pipeline: Pipeline | None, storage: Storage | None) -> None:
+        columns = None if pipeline is None else frozenset(pipeline.mask)
+        hides = columns is None or bool(columns)
+        key = find_mask_key(storage) if hides and storage is not None else None
+        self._mask = Mask(columns=columns, key=key or secrets.token_bytes(KEY_BYTES)) if hides else None
 
     def values(self, values: Mapping[str, str | None]) -> dict[str, str | None]:
         """Return values by column as they are shown."""
@@ -84,4 +86,4 @@ class ShownValues:
     def evidence(self, evidence: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the evidence of a finding as it is shown: what was written before a column was masked has it in
         clear."""
-        return evidence if self._mask is None or MASKED in evidence else self._mask.evidence(evidence)
+        return evidence if self._mask is None else self._mask.evidence(evidence)

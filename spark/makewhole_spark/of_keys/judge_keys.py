@@ -9,17 +9,15 @@ import polars as pl
 
 from makewhole.compute.frames import HASH
 from makewhole.compute.keys import hash_hex, with_hash
-from makewhole.journal.results.snapshot_manifests import read_with
-from makewhole.kafka.lineage import divergence
-from makewhole.kafka.offsets import TopicLog, describe_topic
+from makewhole.kafka.offsets import TopicLog
 from makewhole.model.errors import PermanentError, RefusedError
 from makewhole.model.hops import Hop
-from makewhole.model.points import TopicPoint, has_log
+from makewhole.model.points import Point, has_log
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
-from makewhole.window.configuration import reading_sha256
-from makewhole.window.context import WindowContext
+from makewhole.window.context import WindowContext, window_context
+from makewhole.window.opening.as_read_now import as_read_now
 from makewhole_spark.carrier import Carrier, carry_released
 from makewhole_spark.of_keys.narrowed import NarrowedSnapshots, WindowOfKeys, narrowed_snapshots
 from makewhole_spark.reconcile.bucket.answer import BucketAnswer
@@ -29,6 +27,9 @@ from makewhole_spark.reconcile.judge.judge_bucket import judge_bucket
 from makewhole_spark.reconcile.judge_window import judge_again
 from makewhole_spark.reconcile.stored_findings import first_findings
 from makewhole_spark.replayed import require_replayed
+from makewhole_spark.snapshot.bucket_count import BUCKETS
+from makewhole_spark.snapshot.reuse.read_as import differs_in, read_as
+from makewhole_spark.snapshot.reuse.same_log import why_not_same_records
 
 _FINDINGS_MOST = 10_000_000
 
@@ -57,8 +58,8 @@ def judge_keys(
     Nothing is committed: no window is opened, certified or revoked, and no plan is made of it.
 
     Raises:
-        RefusedError: the snapshots say nothing any more: the file reads points in another way, or a log that they were
-            taken of was cut off or made again. The window is then judged whole.
+        RefusedError: a revision of the window would read a point in another way, by types, code or file, or a log was
+            cut off or made again, or may have been. The window is then judged whole.
         TransientError: a system does not answer.
     """
     require_same_points(context, manifests)
@@ -85,39 +86,30 @@ def _of_keys(window: Window) -> WindowOfKeys:
 
 
 def require_same_points(context: WindowContext, manifests: Mapping[str, Any]) -> None:
-    """Check that the snapshots of a window are of the points as they are.
+    """Check that a revision of the window would read its points as its snapshots were read, and the same records.
 
     Raises:
-        RefusedError: they are not.
-        PermanentError: a point has no snapshot.
+        RefusedError: it would not.
+        PermanentError: a point has no snapshot, or tables cannot be read as the file says.
+        TransientError: a server does not answer.
     """
-    label, now = context.window.label, reading_sha256(context.pipeline)
-    for point in context.pipeline.ordered_points():
-        if point.name not in manifests:
-            raise PermanentError(f"{label} has no snapshot of {point.name}; {_whole(context)}")
-        if read_with(manifests[point.name]) != now:
-            raise RefusedError(f"{label} was read with another configuration than the file has now; {_whole(context)}")
-        if has_log(point):
-            _require_same_log(context, point)
+    pipeline, label = context.pipeline.as_written or context.pipeline, context.window.label
+    absent = [point.name for point in pipeline.ordered_points() if point.name not in manifests]
+    if absent:
+        raise PermanentError(f"{label} has no snapshot of {absent[0]}; {_whole(context)}")
+    now = window_context(as_read_now(pipeline, context.connections, context.window), pipeline)
+    for point in now.pipeline.ordered_points():
+        manifest = manifests[point.name]
+        reason = _why_other_records(now, point) or differs_in(manifest, read_as(now, point, manifest[BUCKETS]))
+        if reason is not None:
+            raise RefusedError(f"{label} does not show what {point.name} has now: {reason}; {_whole(context)}")
 
 
-def _require_same_log(context: WindowContext, point: TopicPoint) -> None:
-    kafka, parts = context.kafka(point), context.window.ranges.get(point.name, ())
-    if not {part.topic_id for part in parts} <= {describe_topic(kafka, point.topic).topic_id}:
-        raise RefusedError(f"topic {point.topic} was made again since {context.window.label}; {_whole(context)}")
-    with TopicLog(kafka, point.topic) as log:
-        for part in parts:
-            if not part.leader_epochs:
-                continue
-
-            def end_of(epoch: int, partition: int = part.partition) -> Any:
-                return log.end_of_leader_epoch(partition, epoch)
-
-            if divergence(end_of, part.leader_epochs, part.lo) < part.hi:
-                raise RefusedError(
-                    f"records of {part.topic}/{part.partition} that {context.window.label} had read are gone, as a new "
-                    f"leader did not have them; {_whole(context)}"
-                )
+def _why_other_records(context: WindowContext, point: Point) -> str | None:
+    if not has_log(point):
+        return None
+    with TopicLog(context.kafka(point), point.topic) as log:
+        return why_not_same_records(log, context.window.ranges.get(point.name, ()))
 
 
 def _whole(context: WindowContext) -> str:

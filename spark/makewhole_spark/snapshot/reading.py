@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from makewhole.journal.results.snapshot_manifests import READ_AS, VALUES_OF
+from makewhole.journal.results.snapshot_manifests import FILTER_TYPES, READ_AS, VALUES_OF
 from makewhole.model.incident import Incident
 from makewhole.model.points import Point, has_log, is_by_sequence
 from makewhole.model.text import NOT_NUMBERED
@@ -75,6 +75,7 @@ def manifest_of(
         **reading.digests,
         READ_AS: read_as(reading.context, point, reading.buckets),
         VALUES_OF: values_sha256(reading.context.pipeline, point.name),
+        FILTER_TYPES: dict(reading.context.pipeline.filter_types),
         "key_layout": [kind.value for kind in point.key_layout],
     }
     if plan is not None:

@@ -19,6 +19,8 @@ from makewhole_spark.snapshot.census import Census, TableCensus, reaches_from
 
 ALL_UNDATED = "all_undated"
 """The entry of a manifest that says: all rows without a time were read, whenever they came."""
+UNDATED_SINCE = "undated_since"
+"""The entry of a manifest that says since which view of the table rows without a time were new."""
 EARLIER = "earlier"
 """The entry of a manifest that says which earlier times were read for rows that came late."""
 _FILES_LISTED_MOST = 10
@@ -29,7 +31,7 @@ _NO_CENSUS = Census(counted=(), earlier=(), incidents=())
 class TableBounds:
     """The bounds of a table's rows; None for one without time column. `census`: what was counted to find them."""
 
-    NAMES: ClassVar = (ALL_UNDATED, EARLIER)
+    NAMES: ClassVar = (ALL_UNDATED, UNDATED_SINCE, EARLIER)
     """The entries of a manifest that say which rows were read besides those of the window's own times."""
 
     bounds: TimeBounds | None
@@ -44,9 +46,9 @@ class TableBounds:
         """Return what a snapshot's manifest says of rows that came late: the times that were read for them."""
         if self.bounds is None:
             return {}
-        first = {ALL_UNDATED: True} if self.bounds.seen_before is None else {}
+        seen = self.bounds.seen_before
         return {
-            **first,
+            **({ALL_UNDATED: True} if seen is None else {UNDATED_SINCE: seen}),
             EARLIER: [
                 {
                     "start": None if rows.start is None else rows.start.isoformat(),

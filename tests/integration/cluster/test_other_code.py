@@ -32,7 +32,11 @@ def changed(archive: Path, folder: Path, module: str, addition: str | None) -> P
 @pytest.mark.parametrize(
     ("module", "addition", "message"),
     [
-        ("makewhole/compute/keys.py", "\n# changed\n", "have another makewhole than the driver. Make the archive of"),
+        (
+            "makewhole/compute/keys.py",
+            "\n# changed\n",
+            "have another makewhole than the driver, or other versions of its libraries. Make the archive",
+        ),
         (
             "makewhole_spark/carrier.py",
             None,

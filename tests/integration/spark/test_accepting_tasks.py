@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from makewhole.model.acceptance import AcceptanceState
+from makewhole.compute.keys import key_hash
+from makewhole.model.acceptance import AcceptanceState, finding_id
 from makewhole.orchestration.steps import accepting
 from tests.world.acceptances import stored
 from tests.world.accepted_windows import OBSERVE, WRONG, wrong_record
@@ -20,7 +21,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 FORM: dict[str, Any] = {
     "pipeline": "shop",
     "window": 1,
-    "findings": [WRONG],
+    "findings": [finding_id(LEDGER_HOP, key_hash(WRONG))],
     "cause": None,
     "all": False,
     "until": None,
@@ -54,6 +55,7 @@ def test_a_form_that_cannot_be_intended_fails_the_task_with_what_to_write(
     refused: dict[str, dict[str, Any]] = {
         "the form names no window": {"window": None},
         "name what is accepted in one way": {"all": True},
+        "by their ids, as .* a key would stay in it when it is erased": {"findings": [WRONG]},
         "magic is no cause; there are aborted_transaction, ": {"findings": None, "cause": "magic"},
         "shop has no window 1; there are 0": {},
         "there is no acceptance nothing; `makewhole accept PIPELINE` lists": {"revoke": "nothing"},

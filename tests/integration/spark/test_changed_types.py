@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from makewhole.cli.main import app
 from makewhole.model.window import WindowState
-from tests.world.orders import Order, orders
+from tests.world.orders import Order, at_day, orders
 from tests.world.shop import STORE_HOP
 from tests.world.windows import ReconciledShop
 
@@ -69,3 +69,21 @@ def test_an_index_that_was_written_again_has_the_types_of_its_windows(shop: Reco
     second, _ = shop.whole_way(1)
 
     assert shop.found(second, STORE_HOP) == {"O2": ("mismatched", "value_differs")}
+
+
+def test_a_filter_that_reads_a_column_by_another_type_says_nothing_of_records_of_before(shop: ReconciledShop) -> None:
+    """As a text `1.00` is not `1.0`, and as a number it is: what did not pass then may pass now."""
+    shop.sql("alter table warehouse add column code text")
+    shop.describe(has_ledger=False, hop={"where": "\"code = '1.0'\""}, compensation={"unexpected": "quarantine"})
+    made = [order | {"code": "1.00" if number < 2 else "1.0"} for number, order in enumerate(orders(range(6)))]
+    send(shop, made)
+    shop.write("warehouse", made[2:])
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+
+    shop.sql("alter table warehouse alter column code type numeric(6, 2) using code::numeric")
+    later = [order | {"code": "1.0"} for order in orders(range(100, 103), 1)]
+    send(shop, later)
+    shop.write("warehouse", [at_day(1, made[0]), *later])
+    context = shop.judge_and_ask_the_gate(1)
+
+    assert shop.found(context, STORE_HOP) == {"O0": ("undecidable", "filter_changed")}

@@ -1,7 +1,9 @@
 """Test `erase`: a key goes from every place, others stay, certificates hold, and nothing brings it back."""
 
 import json
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from makewhole.erasure.erase_key import EraseRequest, ErasureContext, ErasureDon
 from makewhole.journal.database import JournalSession, connect
 from makewhole.journal.findings import window_findings
 from makewhole.journal.findings.window_findings import JudgedFinding
-from makewhole.journal.retention.file_locks import files_kept, require_files
+from makewhole.journal.retention.file_locks import files_kept, files_kept_by, require_files
 from makewhole.kafka.log.segment import SIDECAR
 from makewhole.key_index.status import compact
 from makewhole.lake.storage import Storage
@@ -26,6 +28,7 @@ from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.window import WindowState
 from makewhole.orchestration.housekeeping import erase_what_came_back
 from makewhole.signing.key_files import believed_keys, signing_key_from_environment
+from makewhole.sql import PgConnection
 from makewhole.window.certifying.certificate_check import check_chain
 from makewhole.window.certifying.chain_evidence import file_problems, read_evidence
 from makewhole.window.certifying.erased_contents import erased_contents
@@ -177,6 +180,33 @@ def test_a_later_window_neither_repairs_an_erased_key_nor_keeps_it(shop: Reconci
     assert shop.journal_sql("select count(*) from makewhole.erasure") == [(2,)]
 
 
+def test_the_row_of_an_erased_key_that_stays_in_a_store_is_named_and_left_alone(shop: ReconciledShop) -> None:
+    """Its record is known no more, as its window's files do not have it."""
+    shop.describe(compensation=UPSERT | {"unexpected": "quarantine"}, has_ledger=False)
+    shop.send(orders(range(900_101, 900_106)))
+    shop.write("warehouse", orders(range(900_101, 900_106)))
+    shop.whole_way(0)
+    erased(shop, "O900101")
+    shop.sql("update warehouse set at = at + interval '1 day' where id = 'O900101'")
+    later = orders(range(100, 105), 1)
+    shop.send(later)
+    shop.write("warehouse", later)
+    rows = shop.sql("select * from warehouse order by id")
+
+    context = shop.judge_and_ask_the_gate(1)
+
+    ((found, evidence),) = [
+        ((judged.finding.key, judged.finding.verdict.value), judged.finding.evidence)
+        for judged in findings_of(shop, context)
+    ]
+    assert found == ("O900101", "unexpected")
+    assert evidence["erased"].startswith(f"erased on request at {datetime.now(UTC):%Y-%m}-")
+    assert plan_window(context).plan is None
+    assert shop.certify(context).state is WindowState.GAPS
+    assert shop.sql("select * from warehouse order by id") == rows
+    assert accepted(shop, "O900101", window=2)[1].state is WindowState.CERTIFIED
+
+
 def test_an_erasure_that_is_killed_anywhere_goes_on(shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch) -> None:
     shop.describe(compensation=UPSERT)
     made = orders(range(900_101, 900_106))
@@ -290,6 +320,31 @@ def test_an_erasure_keeps_apart_from_whatever_else_changes_files(shop: Reconcile
         assert [one.merges for one in compact(other, storage, "shop")] == [0]
 
 
+def test_files_are_not_kept_by_a_session_that_broke(shop: ReconciledShop) -> None:
+    """An erasure may have begun since: who removes files stops, and the next run goes on."""
+    with JournalSession(shop.journal) as session:
+        with session.transaction() as journal:
+            backend = journal.info.backend_pid
+        broken = pytest.raises(TransientError, match="broke, and its locks ended with it; try again")
+        with broken, files_kept_by(session, "shop"):
+            shop.journal_sql("select pg_terminate_backend(%s)", backend)
+            with connect(shop.journal) as erasing:
+                wait_for_files(erasing)
+            with session.transaction():
+                pass
+        with session.transaction() as journal:
+            assert journal.info.backend_pid != backend
+
+
+def wait_for_files(journal: PgConnection) -> None:
+    """Wait until a session that was ended has left the files."""
+    for _ in range(100):
+        with suppress(TransientError):
+            return require_files(journal, "shop")
+        time.sleep(0.05)
+    raise AssertionError("the session holds its lock still")
+
+
 def test_what_is_left_of_a_plan_and_of_findings_can_still_be_read_and_judged(shop: ReconciledShop) -> None:
     """A key that is open, one that was moved aside, and one in flight: nothing looks for any of them later."""
     shop.describe(compensation={"missing": "report", "duplicate": "quarantine", "limits": "{share: 1.0}"})
@@ -339,7 +394,9 @@ def test_an_accepted_finding_stays_accepted_when_its_key_is_erased(shop: Reconci
     erased(shop, made[0]["id"])
 
     assert opened_again(shop) == []
-    assert shop.journal_sql("select stands, key from makewhole.accepted_finding") == [(True, "(removed)")]
+    rows = shop.journal_sql("select stands, key, fingerprint, held from makewhole.accepted_finding")
+    assert rows == [(True, "(removed)", "", "{}")]
+    assert shop.journal_sql("select count(*) from makewhole.acceptance where seen::text like %s", "%O900101%") == [(0,)]
     assert verified(shop) == []
 
 

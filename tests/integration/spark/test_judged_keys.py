@@ -1,12 +1,14 @@
 """Test that keys judged alone have the verdicts that their whole window gives them, and that nothing is committed."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from makewhole.cli.main import app
+from makewhole.journal import windows
 from makewhole.journal.database import connect
 from makewhole.journey.copies import read_manifests
 from makewhole.model.errors import RefusedError
@@ -141,12 +143,52 @@ def test_a_window_whose_snapshots_say_nothing_any_more_is_judged_whole(
     shop: ReconciledShop, flawed: WindowContext
 ) -> None:
     shop.describe(compare='{amount: "decimal(8,2)", region: string}')
-    with pytest.raises(RefusedError, match="was read with another configuration than the file has now"):
-        alone(shop, flawed, "O1")
+    assert why_whole(shop, flawed) == "outbox has now: it was read with another configuration"
     shop.describe()
     shop.make_topic_again()
-    with pytest.raises(RefusedError, match=r"was made again since .* `makewhole run shop --window 1`"):
-        alone(shop, flawed, "O1")
+    assert why_whole(shop, flawed) == "orders has now: the topic was made again"
+
+
+def why_whole(shop: ReconciledShop, context: WindowContext) -> str:
+    """Return of which point, and why, the window does not show what it has now."""
+    with pytest.raises(RefusedError) as caught:
+        alone(shop, context, "O1")
+    said, remedy = str(caught.value).split("; ")
+    assert remedy == "judge the whole window: `makewhole run shop --window 1`"
+    return said.removeprefix(f"{context.window.label} does not show what ")
+
+
+def test_what_was_read_by_other_code_or_by_other_types_says_nothing_of_keys(
+    shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.sql("alter table warehouse add column seen text")
+    shop.describe(has_ledger=False, compare="{seen: string}")
+    made = [order | {"seen": "2013-01-01T00:00:00Z"} for order in orders(range(4))]
+    for order in made:
+        shop.send_raw(json.dumps(order).encode(), key=None)
+    shop.write("warehouse", made)
+    context = shop.judge_and_ask_the_gate()
+    assert verdicts(alone(shop, context, "O1"), STORE_HOP) == {"O1": "matched"}
+
+    with monkeypatch.context() as patched:
+        patched.setattr("makewhole_spark.snapshot.reuse.read_as.code_digest", lambda: "another")
+        assert why_whole(shop, context) == (
+            "orders has now: it was read with another version of makewhole or its libraries"
+        )
+    shop.sql("alter table warehouse alter column seen type timestamptz using seen::timestamptz")
+    assert why_whole(shop, context) == "orders has now: it was read with another types of keys or values"
+
+    assert shop.judge_and_ask_the_gate().window.revision == 2
+    assert verdicts(alone(shop, shop.judged(), "O1"), STORE_HOP) == {"O1": "matched"}
+
+
+def test_records_whose_leader_epochs_are_not_known_say_nothing_of_keys(
+    shop: ReconciledShop, flawed: WindowContext
+) -> None:
+    shop.journal_sql("update makewhole.window_range set leader_epochs = '[]'")
+    with connect(shop.journal) as journal:
+        unknown = replace(flawed, window=windows.load(journal, "shop", 1, 1))
+    assert why_whole(shop, unknown) == "orders has now: the leader epochs of partition 0 are not known"
 
 
 def test_records_that_kafka_has_deleted_since_are_in_the_snapshot(shop: ReconciledShop, flawed: WindowContext) -> None:

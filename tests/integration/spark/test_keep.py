@@ -2,7 +2,7 @@
 
 import json
 import os
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,8 @@ from makewhole.signing.key_files import believed_keys
 from makewhole.window.certifying.certificate_check import check_chain
 from makewhole.window.certifying.chain_evidence import file_problems, read_evidence
 from makewhole.window.context import WindowContext
+from tests.world.acceptances import accepted, opened_again
+from tests.world.accepted_windows import OBSERVE
 from tests.world.orders import orders
 from tests.world.shop import STORE_HOP
 from tests.world.windows import ReconciledShop
@@ -177,6 +179,33 @@ def test_a_window_that_waits_for_something_keeps_all(shop: ReconciledShop) -> No
     undo = plan_undo(context, plan.id, reverses=False).plan
     assert undo is not None
     assert keep(shop) == []
+
+
+@pytest.mark.parametrize("is_for_good", [True, False])
+def test_archives_stay_while_a_finding_is_accepted_for_a_time(shop: ReconciledShop, *, is_for_good: bool) -> None:
+    """The finding is open again then, and is repaired from its record."""
+    shop.describe(keep={"archives": "30d"}, compensation=OBSERVE)
+    made = orders(range(5))
+    shop.trade(made, unloaded=made[:1])
+    shop.whole_way(0)
+    until = None if is_for_good else datetime.now(UTC) + timedelta(days=1)
+    assert accepted(shop, made[0]["id"], until=until)[1].state is WindowState.CERTIFIED
+    shop.trade(orders(range(100, 105), 1))
+    assert shop.whole_way(1)[1].state is WindowState.CERTIFIED
+    age(shop)
+    if is_for_good:
+        assert [one.kind.value for one in keep(shop)] == ["archives"]
+        return
+
+    assert keep(shop) == []
+    shop.journal_sql("update makewhole.acceptance set until = now()")
+    assert keep(shop) == []
+    assert [one.closed.state for one in opened_again(shop)] == [WindowState.GAPS]
+    assert keep(shop) == []
+    shop.write("warehouse", made[:1])
+    assert shop.whole_way(0)[1].state is WindowState.CERTIFIED
+    age(shop)
+    assert [one.kind.value for one in keep(shop)] == ["archives"]
 
 
 def test_files_of_attempts_that_died_go_and_named_ones_stay(shop: ReconciledShop) -> None:

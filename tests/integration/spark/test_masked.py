@@ -144,6 +144,27 @@ def test_no_masked_value_is_said_or_kept_on_the_whole_way(
     assert [*dump(shop)] == []
 
 
+def test_values_of_a_column_that_was_masked_later_and_of_a_pipeline_without_its_file_are_hidden(
+    shop: ReconciledShop, tmp_path: Path
+) -> None:
+    masked_shop(shop, mask="[amount]")
+    shop.judge_and_ask_the_gate()
+
+    def shown(name: str) -> str:
+        file = tmp_path / name
+        said("export", "shop", "--window", "1", "-o", str(file))
+        with zipfile.ZipFile(file) as opened:
+            exported = opened.read("findings.jsonl").decode()
+        return exported + said("findings", "shop", "--window", "1", "--json")
+
+    assert SECRET in shown("before.zip")
+    text = shop.file.read_text()
+    shop.file.write_text(text.replace("mask: [amount]", "mask: [amount, region]"))
+    assert SECRET not in shown("masked.zip")
+    shop.file.unlink()
+    assert SECRET not in shown("absent.zip")
+
+
 def test_neither_hashes_of_rows_nor_files_of_findings_have_values(shop: ReconciledShop) -> None:
     masked_shop(shop)
     context = shop.judge_and_ask_the_gate()

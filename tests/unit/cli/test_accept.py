@@ -13,10 +13,13 @@ from typer.testing import Result
 from makewhole.cli import accept
 from makewhole.cli.airflow_api import Access, AirflowRefusedError
 from makewhole.cli.documents import acceptance_document
+from makewhole.compensation.acceptance.choose import Chosen
 from makewhole.journal import acceptances
-from makewhole.model.acceptance import Acceptance, AcceptanceState
+from makewhole.model.acceptance import Acceptance, AcceptanceState, Selection, finding_id
 from makewhole.model.errors import PermanentError
 from makewhole.model.pipeline import Pipeline
+from makewhole.model.verdict import Cause, Finding, Verdict
+from makewhole.model.window import Window
 
 pytestmark = pytest.mark.unit
 
@@ -71,6 +74,24 @@ def test_wrong_usage_says_what_to_write(
     result = invoke("accept", *words)
     assert result.exit_code == 2
     assert message in " ".join(result.stderr.split())
+
+
+def test_a_form_names_findings_by_ids_and_never_by_their_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Airflow keeps the form, and no erasure reaches it."""
+    window = Window(pipeline="shop", number=3, revision=1, start=None, end=AT, opened_at=AT, ranges={})
+    known = [
+        Finding(hop=hop, key="anna", key_hash="f" * 32, verdict=Verdict.MISSING, cause=Cause.NEVER_PRODUCED)
+        for hop in ("a→b", "b→c")
+    ]
+    monkeypatch.setattr(accept, "access", lambda: Access(url="http://nowhere", user="anna", password=""))
+    monkeypatch.setattr(accept, "find_pipeline", lambda name: Pipeline(name=name, points={}, hops=()))
+    monkeypatch.setattr(accept, "check_request", lambda *_: Chosen(window=window, findings=known))
+
+    named = accept._form("shop", 3, Selection(names=("anna",)), "x", None)
+    by_cause = accept._form("shop", 3, Selection(cause=Cause.NEVER_PRODUCED), "x", None)
+
+    assert named["findings"] == sorted(finding_id(one.hop, one.key_hash) for one in known)
+    assert (by_cause["findings"], by_cause["cause"]) == ([], "never_produced")
 
 
 def test_what_was_accepted_is_listed_with_what_became_of_it(invoke: Callable[..., Result]) -> None:

@@ -31,6 +31,19 @@ def test_a_value_is_a_digest_by_column_and_key() -> None:
     assert repr(MASK).count("key") == 0
 
 
+def test_evidence_that_was_masked_has_further_columns_masked_and_its_mark_and_hashes_as_they_were() -> None:
+    before = Mask(columns=frozenset({"name"}), key=KEY).evidence(
+        {"row_hash": "7", "values": {"name": "anna", "city": "paris"}}
+    )
+    for columns in (frozenset({"name", "city"}), None):
+        mask = Mask(columns=columns, key=OTHER)
+        assert mask.evidence(before) == {**before, "values": {"name": ANNA, "city": mask.text("city", "paris")}}
+    assert Mask(columns=None, key=KEY).evidence({"values": {"name": "anna"}}) == {
+        "values": {"name": ANNA},
+        "masked": {"columns": ["*"], "key": MASK.id},
+    }
+
+
 @given(st.tuples(TEXTS, TEXTS))
 def test_masked_values_are_equal_where_the_values_are(pair: tuple[str | None, str | None]) -> None:
     first, second = pair

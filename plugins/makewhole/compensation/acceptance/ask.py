@@ -17,6 +17,7 @@ from makewhole.model.acceptance import (
     AcceptanceState,
     AcceptedFinding,
     Selection,
+    by_ids,
     digest_of,
     fingerprint,
 )
@@ -191,7 +192,7 @@ def _put(
     question = Question(
         request=request.run,
         expires=pipeline.approval.expires,
-        seen={"selection": request.selection.to_json_dict(), "left": chosen.sentences()},
+        seen={"selection": by_ids(request.selection, chosen.findings).to_json_dict(), "left": chosen.sentences()},
     )
     return Asked(acceptance=acceptances.put(journal, acceptance, findings, question), left=chosen.sentences())
 

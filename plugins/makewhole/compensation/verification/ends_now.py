@@ -55,7 +55,9 @@ class EndsNow:
         rows = rows_of_keys(self.context.storage, self._index(point), hashes)
         is_upsert = hop.semantics is Semantics.UPSERT
         rows = as_read_now(rows, compared_at(context.pipeline, point), is_upsert=is_upsert)
-        rows = with_filter_of(rows, hop, filter_places(self.context.pipeline, hop)) if point == hop.source else rows
+        if point == hop.source:
+            pipeline = self.context.pipeline
+            rows = with_filter_of(rows, hop, filter_places(pipeline, hop), pipeline.filter_types)
         rows = rows if is_upsert or point != hop.source else passing_rows(rows, hop.name)
         known: dict[str, list[EndCopy]] = {}
         for (window,), part in rows.partition_by("window", as_dict=True).items():

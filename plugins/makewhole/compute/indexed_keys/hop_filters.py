@@ -5,7 +5,7 @@ digests, and each row those of them that exclude it; of any other filter it says
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -22,15 +22,18 @@ _FILTERS, _EXCLUDED = "filters", "excluded_by"
 Places = Mapping[str, str]
 """Column → where it stands."""
 NO_PLACES: Places = MappingProxyType({})
+NO_TYPES: Mapping[str, str] = MappingProxyType({})
 
 UNKNOWN_FILTER = "?"
 """Stands in `excluded_by` in the place of a hop: whether the copy passes its filter is not known."""
 
 
-def filter_digest(where: str, places: Places = NO_PLACES) -> str:
+def filter_digest(where: str, places: Places = NO_PLACES, types: Mapping[str, str] = NO_TYPES) -> str:
     """Return what two spellings of one filter have in common. `places`: of the columns that stand elsewhere than their
-    name says, at the source of the hop."""
+    name says, at the source of the hop. `types`: by which columns are compared, where it matters which."""
     terms: Sequence[Any] = sorted(_spelling(term, places) for term in parse_where(where))
+    named = sorted({(term.column, types[term.column]) for term in parse_where(where) if term.column in types})
+    terms = [*terms, *named]
     return hashlib.sha256(repr(terms).encode()).hexdigest()[:_DIGITS]
 
 
@@ -107,10 +110,10 @@ def still_readable(pipeline: Pipeline, before: KnownFilters, former: Mapping[str
     }
 
 
-def with_noted_filters(run: pl.DataFrame, filters: Mapping[str, str] | None) -> pl.DataFrame:
+def with_noted_filters(run: pl.DataFrame, filters: Mapping[str, str] | None, typed: Iterable[str] = ()) -> pl.DataFrame:
     """Note in a run which filters were known (`filters`: hop → digest), and in its rows those that exclude them, which
-    are named by hop. None: nothing is known of any filter."""
-    noted = pl.lit(",".join(sorted({*(filters or {}).values()}))).alias(_FILTERS)
+    are named by hop. None: nothing is known of any filter. `typed`: their digests with the types of their columns."""
+    noted = pl.lit(",".join(sorted({*(filters or {}).values(), *typed}))).alias(_FILTERS)
     if _EXCLUDED not in run.columns or not run[_EXCLUDED].list.len().max():
         return run.with_columns(noted)
     named = pl.element().replace_strict(dict(filters or {}), default=None, return_dtype=pl.String).drop_nulls().unique()
@@ -118,21 +121,29 @@ def with_noted_filters(run: pl.DataFrame, filters: Mapping[str, str] | None) -> 
     return run.with_columns(noted, excluded.alias(_EXCLUDED))
 
 
-def with_filter_of(run: pl.DataFrame, hop: Hop, places: Places = NO_PLACES) -> pl.DataFrame:
+def with_filter_of(
+    run: pl.DataFrame, hop: Hop, places: Places = NO_PLACES, types: Mapping[str, str] = NO_TYPES
+) -> pl.DataFrame:
     """Return rows of runs whose `excluded_by` says of this hop alone whether its filter excludes them; `UNKNOWN_FILTER`
-    where their window did not know that filter. `places`: as in `filter_digest`."""
+    where their window did not know that filter. `places` and `types`: as in `filter_digest`."""
     if hop.where is None or _FILTERS not in run.columns:
         return run
-    digest = filter_digest(hop.where, places)
-    is_noted = pl.col(_FILTERS).str.contains(digest, literal=True).fill_null(False)
+    digest, typed = filter_digest(hop.where, places), filter_digest(hop.where, places, types)
+    is_excluded = pl.col(_EXCLUDED).list.contains(digest).fill_null(False)
+    # What passed by other types was held to its other side then; what did not may pass by those of now.
+    is_known = _is_noted(digest) & (_is_noted(typed) | ~is_excluded)
     names = (
-        pl.when(~is_noted)
+        pl.when(~is_known)
         .then(pl.lit([UNKNOWN_FILTER]))
-        .when(pl.col(_EXCLUDED).list.contains(digest).fill_null(False))
+        .when(is_excluded)
         .then(pl.lit([hop.name]))
         .otherwise(pl.lit([], dtype=pl.List(pl.String)))
     )
     return run.with_columns(names.alias(_EXCLUDED))
+
+
+def _is_noted(digest: str) -> pl.Expr:
+    return pl.col(_FILTERS).str.contains(digest, literal=True).fill_null(False)
 
 
 def of_unknown_filter(copies: pl.DataFrame) -> pl.DataFrame:

@@ -21,6 +21,8 @@ last of their `windows`, the number of `keys`, of `rows` that differ with their 
 VALUES_OF = "values_sha256"
 """The entry of a manifest that says what its hashes of values and its versions are of."""
 
+FILTER_TYPES = "filter_types"
+"""The entry of a manifest that says by which types columns were compared with the literals of filters."""
 
 READ_AS = "read_as"
 """The entry of a manifest that says, by digests, what decides its files besides the data."""
@@ -87,6 +89,11 @@ def looked_at(manifests: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str,
         for store, manifest in sorted(manifests.items())
         if LOOKED_AT in manifest
     }
+
+
+def filtered_with(manifest: Mapping[str, Any]) -> tuple[str | None, Mapping[str, str]]:
+    """Return by what the filters behind a snapshot were evaluated: the file, and the types of the columns."""
+    return read_with(manifest), manifest.get(FILTER_TYPES, {})
 
 
 def read_with(manifest: Mapping[str, Any]) -> str | None:

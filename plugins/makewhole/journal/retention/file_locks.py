@@ -31,14 +31,16 @@ def files_kept(journal: PgConnection, pipeline: str) -> Iterator[None]:
 
 @contextmanager
 def files_kept_by(session: JournalSession, pipeline: str) -> Iterator[None]:
-    """Do as `files_kept`, in a session of short transactions. Raises as it does."""
+    """Do as `files_kept`, in a session of short transactions, which ends where its connection breaks. Raises as it
+    does."""
     with session.transaction() as journal:
         _share(journal, pipeline)
-    try:
-        yield
-    finally:
-        with session.transaction() as journal:
-            _run(journal, "unshare_files", pipeline=pipeline)
+    with session.kept():
+        try:
+            yield
+        finally:
+            with session.transaction() as journal:
+                _run(journal, "unshare_files", pipeline=pipeline)
 
 
 def _share(journal: PgConnection, pipeline: str) -> None:

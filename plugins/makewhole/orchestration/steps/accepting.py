@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowFailException
 
-from makewhole.model.acceptance import Acceptance, AcceptanceState, Selection
+from makewhole.model.acceptance import Acceptance, AcceptanceState, Selection, is_finding_id
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.verdict import Cause
@@ -75,12 +75,17 @@ def selection_of(form: Mapping[str, Any]) -> Selection:
     """Return the findings that a form names.
 
     Raises:
-        RefusedError: it names none, or in more than one way.
+        RefusedError: it names none, or in more than one way, or by a key, which Airflow would keep after an erasure.
     """
     names = tuple(str(name).strip() for name in form["findings"] or ())
     ways = [bool(names), bool(form["cause"]), bool(form["all"])]
     if sum(ways) != 1:
-        raise RefusedError("name what is accepted in one way: findings by their ids or keys, a cause, or all")
+        raise RefusedError("name what is accepted in one way: findings by their ids, a cause, or all")
+    if not all(map(is_finding_id, names)):
+        raise RefusedError(
+            "name findings in a form by their ids, as `makewhole findings` shows them: Airflow keeps the form, and a "
+            "key would stay in it when it is erased. `makewhole accept --finding KEY` finds the ids; delete this run"
+        )
     try:
         cause = Cause(form["cause"]) if form["cause"] else None
     except ValueError:

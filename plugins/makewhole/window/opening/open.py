@@ -36,8 +36,8 @@ from makewhole.sql import PgConnection
 from makewhole.tables.columns import ColumnsRead
 from makewhole.window.configuration import configuration_document, judging_sha256
 from makewhole.window.incidents import filter_incidents, transactions_at_window_end
+from makewhole.window.opening.as_read_now import places_of, with_types
 from makewhole.window.opening.coordinates import require_lasting_coordinates
-from makewhole.window.opening.former_filters import readable_filters
 from makewhole.window.opening.freeze_ranges import CoveredRanges, Interval, Ranges, freeze_ranges
 from makewhole.window.opening.interval import Request, find_covering_window, interval_text, moment_text, require_past
 from makewhole.window.opening.observe import (
@@ -119,7 +119,7 @@ def open_interval(
     _require_same_spelling(journal, pipeline, tables.columns, tables.layout)
     with topic_logs(pipeline.ordered_points(), connections) as logs:
         states = {name: read_topic_state(log) for name, log in logs.items()}
-        places = {**tables.columns.places, **{name: f"kafka:{topic.state.topic_id}" for name, topic in states.items()}}
+        places = places_of(tables, {name: topic.state.topic_id for name, topic in states.items()})
         _require_same_names(journal, pipeline, places)
         topics = _ObservedTopics(logs=logs, states=states, observed_at=observe(journal, pipeline, connections, states))
         draft = (
@@ -133,14 +133,8 @@ def open_interval(
             require_same_leaders(log, states[name])
     before = _filters_before(journal, pipeline, None if covering is None else covering.number)
     former = still_readable(pipeline, before, changed_filters(pipeline, before))
-    readable, types = readable_filters(pipeline, connections, former, tables.types)
-    frozen = replace(
-        draft.window,
-        key_layout=tables.layout,
-        value_types=types,
-        places=places,
-        former_filters=readable,
-    )
+    read_as = replace(draft.window, places=places, former_filters=former)
+    frozen = with_types(pipeline, connections, read_as, tables)
     draft = replace(draft, window=frozen, incidents=[*draft.incidents, *filter_incidents(pipeline, before)])
     _insert_revision(journal, pipeline, request, draft, key_fields(pipeline, tables.columns.ids))
     return _opened(journal, pipeline, draft.window, is_new=covering is None)

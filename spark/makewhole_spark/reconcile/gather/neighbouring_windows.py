@@ -16,7 +16,7 @@ from makewhole.journal import incidents, plans, replayed_positions, windows
 from makewhole.journal.history.judged import JudgedWindows, TruncatedLog
 from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, first_indexed, standing_runs
 from makewhole.journal.results import hop_results
-from makewhole.journal.results.snapshot_manifests import VALUES_OF, read_with
+from makewhole.journal.results.snapshot_manifests import VALUES_OF, filtered_with
 from makewhole.kafka.offsets import TopicLog
 from makewhole.key_index.window_run import replays_in, spans_of
 from makewhole.lake.rows_by_bucket import RowsByBucket, spread_rows
@@ -300,9 +300,9 @@ class NeighbouringWindows:
         return self.by_bucket(f"{point}/replays", replays_in(self.journal, self.context.window, spans), REPLAYS)
 
 
-def _read_by(manifest: Mapping[str, Any]) -> tuple[str | None, str | None]:
+def _read_by(manifest: Mapping[str, Any]) -> Sequence[Any]:
     """Return by what the rows of a snapshot were made: the file, and the types of its columns, which tables decide."""
-    return read_with(manifest), manifest.get(VALUES_OF)
+    return *filtered_with(manifest), manifest.get(VALUES_OF)
 
 
 def hashes(key_hashes: Sequence[tuple[str | None]]) -> pl.DataFrame:

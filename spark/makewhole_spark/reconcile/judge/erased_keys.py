@@ -46,11 +46,11 @@ def may_be_erased(judged: pl.DataFrame) -> pl.DataFrame:
 
 def mark_erased(task: BucketTask, judged: pl.DataFrame) -> tuple[pl.DataFrame, ErasedInLog]:
     """Turn missing keys of `judged` (`JUDGED`) into erased ones that every store names as such, or that were erased on
-    request."""
+    request. The evidence of other exceptions says it, too: of such a key no earlier window's record is known."""
     is_missing = has_verdict(Verdict.MISSING)
     erased = _erased_keys(task, judged)
     requests = task.elsewhere.on_request
-    on_request = erased_among(requests, judged.filter(is_missing)["key_hash"]) if requests else {}
+    on_request = erased_among(requests, judged["key_hash"]) if requests else {}
     erased = replace(erased, erased_by={**erased.erased_by, **on_request})
     return turned(judged, is_missing, erased.erased_by, Verdict.ERASED, Cause.ERASED_ON_PURPOSE), erased
 

@@ -80,4 +80,5 @@ def rows_of(
     rows = rows_of_keys(task.context.storage, files, keys)
     known = compared_at(task.context.pipeline, task.hop.source) if compared is None else compared
     rows = as_read_now(rows, known, is_upsert=task.is_upsert)
-    return with_filter_of(rows, task.hop, filter_places(task.context.pipeline, task.hop))
+    pipeline = task.context.pipeline
+    return with_filter_of(rows, task.hop, filter_places(pipeline, task.hop), pipeline.filter_types)

@@ -10,18 +10,19 @@ from makewhole.model.points import Point, has_log
 from makewhole.signing.keys import sha256_of
 from makewhole.window.configuration import judging_sha256, plain, reading_sha256
 from makewhole.window.context import WindowContext
-from makewhole_spark.same_code import code_digest
+from makewhole_spark.same_code import LIBRARIES_OF_KINDS, code_digest, versions_of
 from makewhole_spark.snapshot.value_census import values_sha256
 
 
 def read_as(context: WindowContext, point: Point, buckets: int) -> dict[str, str]:
     """Return what decides the files of a point, by what it is called in messages, each as a digest."""
     window, pipeline = context.window, context.pipeline
-    file = [judging_sha256(pipeline), reading_sha256(pipeline), values_sha256(pipeline, point.name)]
-    types = [[kind.value for kind in point.key_layout], plain(window.value_types), window.former_filters]
+    file = [judging_sha256(pipeline), reading_sha256(pipeline)]
+    values = [values_sha256(pipeline, point.name), plain(window.value_types), window.former_filters]
+    types = [[kind.value for kind in point.key_layout], *values]
     ranges = [asdict(part) for part in window.ranges.get(point.name, ())] if has_log(point) else []
     parts: Mapping[str, Any] = {
-        "version of makewhole": code_digest(),
+        "version of makewhole or its libraries": [code_digest(), versions_of(LIBRARIES_OF_KINDS)],
         "configuration": file,
         "types of keys or values": types,
         "place": window.places.get(point.name),

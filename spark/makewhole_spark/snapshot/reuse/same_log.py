@@ -5,7 +5,7 @@ log off below its end (KIP-101: epochs tell), and nothing of it was deleted or c
 or was gone, may be read otherwise now: such a slice is read again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from makewhole.kafka.lineage import divergence
@@ -27,22 +27,31 @@ def why_not_same_log(context: WindowContext, point: TopicPoint, manifest: Mappin
     for what in ("expired", "compacted", "undecodable"):
         if sums.get(what):
             return f"{sums[what]:,} of its offsets were {what}"
-    ranges = [part for part in context.window.ranges[point.name] if part.span]
+    ranges = context.window.ranges[point.name]
     with TopicLog(context.kafka(point), point.topic) as log:
-        if {part.topic_id for part in ranges} - {log.describe().topic_id}:
-            return "the topic was made again"
+        reason = why_not_same_records(log, ranges)
+        if reason is not None:
+            return reason
         policy = log.settings().settings.get("cleanup.policy")
         if policy is None:
             return "the settings of the topic may not be read"
         if _COMPACTS in (policy.value or ""):
             return "the topic is compacted"
         starts = {partition: start.offset for partition, start in log.starts().items()}
-        return next((why for part in ranges if (why := _why_not_same(log, part, starts)) is not None), None)
+        deleted = [part for part in ranges if part.span and starts.get(part.partition, part.hi) > part.lo]
+        return f"records of partition {deleted[0].partition} were deleted" if deleted else None
 
 
-def _why_not_same(log: TopicLog, part: PartitionRange, starts: Mapping[int, int]) -> str | None:
-    if starts.get(part.partition, part.hi) > part.lo:
-        return f"records of partition {part.partition} were deleted"
+def why_not_same_records(log: TopicLog, ranges: Sequence[PartitionRange]) -> str | None:
+    """Return why the offsets of a window may be of other records in its topic; None: they are of the same, as far as
+    these are there."""
+    held = [part for part in ranges if part.span]
+    if {part.topic_id for part in held} - {log.describe().topic_id}:
+        return "the topic was made again"
+    return next((why for part in held if (why := _why_cut_off(log, part)) is not None), None)
+
+
+def _why_cut_off(log: TopicLog, part: PartitionRange) -> str | None:
     if not part.leader_epochs:
         return f"the leader epochs of partition {part.partition} are not known"
 

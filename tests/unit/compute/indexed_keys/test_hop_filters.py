@@ -53,6 +53,22 @@ def test_the_digest_of_an_equality_is_that_of_every_window_before() -> None:
     assert filter_digest("b = 'x' and a = 1.50") == "be2595aef38dddbf"
 
 
+def test_a_filter_that_compares_a_column_by_another_type_is_another_one() -> None:
+    digests = {
+        filter_digest("a = '1.0' and b = 'x'", types=types)
+        for types in ({}, {"a": "string"}, {"a": "decimal(38,9)"}, {"a": "decimal(38,9)", "c": "string"})
+    }
+    assert len(digests) == 3
+
+
+def test_a_copy_that_a_filter_excluded_by_another_type_may_pass_by_the_one_of_now() -> None:
+    text, number = {"region": "string"}, {"region": "decimal(38,9)"}
+    frame = run([], [HOP.name])
+    known = with_noted_filters(frame, {HOP.name: filter_digest(EU)}, [filter_digest(EU, types=text)])
+    assert with_filter_of(known, HOP, types=text)["excluded_by"].to_list() == [[], [HOP.name]]
+    assert with_filter_of(known, HOP, types=number)["excluded_by"].to_list() == [[], [UNKNOWN_FILTER]]
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [("a != 1", "a <> 1"), ("a in (1)", "a = 1"), ("a not in (1)", "a != 1"), ("a in (1, 2)", "a IN (2,1, 2)"),
