@@ -20,7 +20,8 @@ from makewhole.stack.settings import home_folder
 
 _POLL_SECONDS = 1.0
 _DAG_SECONDS = 120.0
-_URL, _USER, _PASSWORD = "MAKEWHOLE_AIRFLOW_URL", "MAKEWHOLE_AIRFLOW_USER", "MAKEWHOLE_AIRFLOW_PASSWORD"
+_USER, _PASSWORD = "MAKEWHOLE_AIRFLOW_USER", "MAKEWHOLE_AIRFLOW_PASSWORD"
+URL_VARIABLE = "MAKEWHOLE_AIRFLOW_URL"
 TOKEN_VARIABLE = "MAKEWHOLE_AIRFLOW_TOKEN"
 _FILE_PREFIX = "file:"
 _TOKEN = re.compile(r"[\w-]+\.([\w-]+)\.[\w-]+", re.ASCII)
@@ -57,8 +58,8 @@ def access() -> Access:
     Raises:
         ConfigurationError: none is there, or the token cannot be used; says how to get another one.
     """
-    if _URL in os.environ:
-        url, user, password = (os.environ.get(name, "") for name in (_URL, _USER, _PASSWORD))
+    if URL_VARIABLE in os.environ:
+        url, user, password = (os.environ.get(name, "") for name in (URL_VARIABLE, _USER, _PASSWORD))
         url, text = url.rstrip("/"), os.environ.get(TOKEN_VARIABLE, "").strip()
         if not text:
             return Access(url=url, user=user, password=password)
@@ -70,7 +71,7 @@ def access() -> Access:
             [
                 Problem(
                     file="environment",
-                    path=_URL,
+                    path=URL_VARIABLE,
                     found="is not set, and there is no local stack",
                     remedy="Start one with `makewhole up`, or set the URL of your Airflow, and a token, or user and "
                     "password",

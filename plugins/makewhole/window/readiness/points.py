@@ -1,6 +1,6 @@
 """Ask for everything that the points of a pipeline name: connections, topics, groups, tables, schemas."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from types import MappingProxyType
 
@@ -23,6 +23,7 @@ from makewhole.window.readiness.mistakes import Readiness, Weight
 
 _PATIENCE_SECONDS = 10.0
 _FILE = "pipeline file"
+_NONE: Mapping[str, str] = MappingProxyType({})
 _ACTS: Mapping[Remedy, frozenset[str]] = {
     Remedy.UPSERT: frozenset({"insert", "update"}),
     Remedy.QUARANTINE: frozenset({"delete"}),
@@ -30,9 +31,9 @@ _ACTS: Mapping[Remedy, frozenset[str]] = {
 """The acts of a remedy with rows of the target of its hop."""
 
 
-def look_at_points(found: Readiness, pipeline: Pipeline, elsewhere: Collection[str] = ()) -> None:
+def look_at_points(found: Readiness, pipeline: Pipeline, elsewhere: Mapping[str, str] = _NONE) -> None:
     """Note everything that is wrong with what the points name; a connection that is away leaves out what it leads to.
-    `elsewhere`: connections that are described where this process cannot read them."""
+    `elsewhere`: connections that are, or may be, described where this process cannot read them, each with why."""
     connections = _read_connections(found, pipeline, _connections_of(pipeline), elsewhere)
     silent: set[str] = set()
     for point in pipeline.points.values():
@@ -67,13 +68,13 @@ def _read_connections(
     found: Readiness,
     pipeline: Pipeline,
     named: Mapping[str, TablePoint | TopicPoint],
-    elsewhere: Collection[str] = (),
+    elsewhere: Mapping[str, str] = _NONE,
 ) -> dict[str, Connection]:
     """Return the connections that are described as they should be, and lead to the kind of system that is needed."""
     connections: dict[str, Connection] = {}
     for name, point in sorted(named.items()):
         if name in elsewhere:
-            found.not_asked.append(f"connection {name}: Airflow has it, and this machine does not")
+            found.not_asked.append(f"connection {name}: {elsewhere[name]}")
             continue
         with found.asking(f"connection {name}", f"points.{point.name}"):
             connection = from_environment(name).limited(pipeline.time_limits.longest.total_seconds())

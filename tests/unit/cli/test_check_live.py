@@ -1,0 +1,98 @@
+"""Test what `check --live` makes of an Airflow elsewhere: what this machine cannot see there is not asked, and not
+missing.
+
+Airflow is played by a server on this machine; real ones are asked in tests/e2e and tests/integration/stack.
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from tests.unit.cli.played_airflow import Answer, PlayedAirflow
+from tests.world.unconfigured import ORDERS_FILE
+
+pytestmark = pytest.mark.unit
+
+NONE = Answer(404, {"detail": "not found"})
+REFUSED = Answer(403, {"detail": "Forbidden"})
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, played_airflow: PlayedAirflow) -> Path:
+    """A good file whose connections are not here, and an Airflow elsewhere."""
+    for name in ("SIGNING_KEY", "CONNECTIONS", "AIRFLOW_TOKEN"):
+        monkeypatch.delenv(f"MAKEWHOLE_{name}", raising=False)
+    for name in ("SHOP", "KAFKA_MAIN", "SPARK_DEFAULT"):
+        monkeypatch.delenv(f"AIRFLOW_CONN_{name}", raising=False)
+    monkeypatch.setenv("MAKEWHOLE_AIRFLOW_URL", played_airflow.url)
+    played_airflow.answers["/"] = REFUSED
+    written = tmp_path / "orders.yaml"
+    written.write_text(ORDERS_FILE)
+    return written
+
+
+@pytest.fixture
+def checked(invoke: Callable[..., Result], file: Path) -> Callable[[], dict[str, Any]]:
+    def check() -> dict[str, Any]:
+        result = invoke("check", "--live", str(file), "--json")
+        assert result.exit_code == 2, result.stderr  # journal and storage are not here
+        document: dict[str, Any] = json.loads(result.stdout)
+        return document
+
+    return check
+
+
+def missing(document: dict[str, Any]) -> set[str]:
+    """Return the connections and keys that are called missing."""
+    of_connections = ("AIRFLOW_CONN_", "MAKEWHOLE_SIGNING_KEY", "spark_default")
+    return {problem["path"] for problem in document["problems"] if problem["path"].startswith(of_connections)}
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (REFUSED, "not here, and Airflow does not say whether it has it (HTTP 403)"),
+        (Answer(500, {"detail": "broken"}), "not here, and Airflow does not say whether it has it (HTTP 500)"),
+        (
+            NONE,
+            "not here, and Airflow's database has it not; a secrets backend, or AIRFLOW_CONN_{} of its workers, may",
+        ),
+    ],
+    ids=["forbidden", "broken", "another backend"],
+)
+def test_a_connection_that_may_be_elsewhere_is_not_missing(
+    played_airflow: PlayedAirflow, checked: Callable[[], dict[str, Any]], answer: Answer, why: str
+) -> None:
+    played_airflow.answers["/connections/"] = answer
+    document = checked()
+    assert missing(document) == set()
+    assert {
+        f"connection shop: {why.format('SHOP')}",
+        f"connection kafka_main: {why.format('KAFKA_MAIN')}",
+        f"connection spark_default: {why.format('SPARK_DEFAULT')}",
+        "signing key, as the password of connection makewhole_signing: " + why.format("MAKEWHOLE_SIGNING"),
+    } <= {*document["not_asked"]}
+
+
+def test_a_connection_that_airflow_shows_is_elsewhere(
+    played_airflow: PlayedAirflow, checked: Callable[[], dict[str, Any]]
+) -> None:
+    played_airflow.answers["/connections/"] = Answer(200, {"conn_type": "spark", "host": "no-master"})
+    document = checked()
+    assert missing(document) == {"spark_default"}
+    assert "connection shop: Airflow has it, and this machine does not" in document["not_asked"]
+
+
+def test_what_this_user_may_not_see_is_not_away(
+    played_airflow: PlayedAirflow, checked: Callable[[], dict[str, Any]]
+) -> None:
+    played_airflow.answers["/connections/"] = NONE
+    document = checked()
+    assert document["away"] == []
+    hidden = {f"{thing}: Airflow does not show it to this user (HTTP 403)" for thing in ("pools", "DAG of orders")}
+    assert hidden <= {*document["not_asked"]}
+    assert "pools" not in document["asked"]
