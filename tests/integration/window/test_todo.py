@@ -352,7 +352,8 @@ def test_a_window_is_run_again_by_its_number_over_its_own_interval(
     asked: list[dict[str, Any]] = []
     monkeypatch.setattr(run, "find_pipeline", lambda name: Pipeline(name=name, points={}, hops=()))
 
-    def start(request: Any, _: Any) -> str:
+    def start(request: Any, _: Any, *, is_followed: bool) -> str:
+        assert not is_followed
         asked.append(request.form())
         return "tonight"
 

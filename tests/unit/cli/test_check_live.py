@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from tests.unit.cli.played_airflow import Answer, PlayedAirflow
+from tests.unit.cli.played_airflow import CUT_OFF, Answer, PlayedAirflow
 from tests.world.unconfigured import ORDERS_FILE
 
 pytestmark = pytest.mark.unit
@@ -96,3 +96,33 @@ def test_what_this_user_may_not_see_is_not_away(
     hidden = {f"{thing}: Airflow does not show it to this user (HTTP 403)" for thing in ("pools", "DAG of orders")}
     assert hidden <= {*document["not_asked"]}
     assert "pools" not in document["asked"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (Answer(200, "<html>Log in</html>"), "answers 200 with text/html, and no JSON"),
+        (Answer(302), "answers 302"),
+    ],
+    ids=["login page", "redirect"],
+)
+def test_what_is_no_airflow_is_one_line_beside_all_others(
+    played_airflow: PlayedAirflow, checked: Callable[[], dict[str, Any]], answer: Answer, why: str
+) -> None:
+    played_airflow.answers["/"] = answer
+    document = checked()
+    at_airflow = [found for found in document["problems"] if found["path"] == "MAKEWHOLE_AIRFLOW_URL"]
+    assert [found["found"] for found in at_airflow] == [f"is not Airflow's API ({why})"]
+    assert {"MAKEWHOLE_JOURNAL_DSN", "MAKEWHOLE_STORAGE"} <= {found["path"] for found in document["problems"]}
+
+
+def test_an_airflow_that_goes_away_in_the_middle_leaves_the_rest_of_the_list(
+    played_airflow: PlayedAirflow, checked: Callable[[], dict[str, Any]]
+) -> None:
+    played_airflow.answers |= {"/dags": REFUSED, "/connections/": CUT_OFF, "/pools": CUT_OFF}
+    document = checked()
+    assert [(found["file"], found["found"]) for found in document["away"]] == [
+        ("pools", f"Airflow at {played_airflow.url} does not answer; look at `makewhole status`")
+    ]
+    assert "connection shop: not here, and Airflow, which may have it, cannot be asked" in document["not_asked"]
+    assert {"MAKEWHOLE_JOURNAL_DSN", "MAKEWHOLE_STORAGE"} <= {found["path"] for found in document["problems"]}

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,7 +44,10 @@ class Live(ClosingContext):
         self._api: AirflowApi | None = None
         self._known: dict[str, _RemoteConnection] = {}
         with service.asking("Airflow", URL_VARIABLE):
-            self._api = self._stack.enter_context(airflow(access()))
+            api = self._stack.enter_context(airflow(access()))
+            with suppress(AirflowRefusedError):  # a refusal is Airflow's answer, too
+                api.get("/dags", limit=1)
+            self._api = api
 
     def close(self) -> None:
         """Close the connection to Airflow."""
