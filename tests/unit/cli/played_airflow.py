@@ -30,16 +30,15 @@ CUT_OFF = Answer(200, is_cut_off=True)
 
 @dataclass
 class PlayedAirflow:
-    """An Airflow whose `answers` stand by how a path below `/api/v2` begins; of several, the longest. `asked`: what was
-    asked for, in order."""
+    """An Airflow whose `answers` stand by how a path below `/api/v2` begins; of several, the longest. `sent`: the
+    documents that came with requests, in order."""
 
     url: str
     answers: dict[str, Answer] = field(default_factory=dict)
-    asked: list[str] = field(default_factory=list)
+    sent: list[Any] = field(default_factory=list)
 
-    def answer(self, method: str, path: str) -> Answer:
+    def answer(self, path: str) -> Answer:
         """Return the answer to a request."""
-        self.asked.append(f"{method} {path}")
         if path == "/auth/token":
             return self.answers.get(path, Answer(201, {"access_token": "a.b.c"}))
         below = path.removeprefix("/api/v2").partition("?")[0]
@@ -54,8 +53,9 @@ def serving() -> Iterator[PlayedAirflow]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            answer = played.answer(self.command, self.path)
+            if content := self.rfile.read(int(self.headers.get("Content-Length") or 0)):
+                played.sent.append(json.loads(content))
+            answer = played.answer(self.path)
             if answer.is_cut_off:
                 self.close_connection = True
                 return

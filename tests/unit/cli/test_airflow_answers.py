@@ -96,3 +96,22 @@ def test_a_command_ends_with_one_line(
         "could not: environment: MAKEWHOLE_AIRFLOW_URL: is not Airflow's API (answers 200 with text/html, and no "
         f"JSON). {REMEDY}\n"
     )
+
+
+def test_a_run_without_an_end_leaves_it_to_the_clock_of_its_task(
+    invoke: Callable[..., Result], played_airflow: PlayedAirflow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MAKEWHOLE_JOURNAL_DSN", "postgresql://x@nowhere/x")
+    monkeypatch.setenv("MAKEWHOLE_AIRFLOW_URL", played_airflow.url)
+    monkeypatch.delenv("MAKEWHOLE_AIRFLOW_TOKEN", raising=False)
+    form = {"params": {"pipeline": {"schema": {"enum": ["flights"]}}}}
+    played_airflow.answers |= {
+        "/dags": Answer(200, {"dags": []}),
+        "/dags/makewhole_oncall/details": Answer(200, form),
+        "/dags/makewhole_oncall/dagRuns": Answer(200, {"dag_run_id": "tonight"}),
+    }
+    for times in ({}, {"from": "2026-01-31T00:00:00+00:00"}, {"to": "2026-01-31T02:00:00+00:00"}):
+        options = [f"--{name}={text}" for name, text in times.items()]
+        assert invoke("run", "flights", "--no-follow", *options).exit_code == 0
+        asked = played_airflow.sent[-1]["conf"]
+        assert {name: asked[name] for name in ("from", "to")} == {"from": None, "to": None} | times

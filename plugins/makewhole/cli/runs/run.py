@@ -46,12 +46,13 @@ def parse_time(text: str) -> datetime:
 
 @dataclass(frozen=True, kw_only=True)
 class _RunRequest:
-    """The window that a run is to open. `dag` has the on-call form of the pipeline."""
+    """The window that a run is to open. `dag` has the on-call form of the pipeline; `end` None: when its task opens the
+    window, by the clock of that machine."""
 
     pipeline: str
     dag: str
     start: datetime | None
-    end: datetime
+    end: datetime | None
     plan_only: bool
     read_again: bool
     reason: str | None
@@ -61,7 +62,7 @@ class _RunRequest:
         return {
             "pipeline": self.pipeline,
             "from": None if self.start is None else self.start.isoformat(),
-            "to": self.end.isoformat(),
+            "to": None if self.end is None else self.end.isoformat(),
             "plan_only": self.plan_only,
             "read_again": self.read_again,
             "reason": self.reason,
@@ -123,7 +124,7 @@ def run(
             pipeline=pipeline,
             dag=oncall_dag_of(find_pipeline(pipeline)),
             start=start,
-            end=end or datetime.now(UTC),
+            end=end,
             plan_only=plan_only,
             read_again=read_again,
             reason=reason,
