@@ -7,7 +7,8 @@ from types import MappingProxyType
 from makewhole.config.connections import from_environment
 from makewhole.journal.database import connect
 from makewhole.kafka.offsets import TopicLog
-from makewhole.kafka.rights import READ, WRITE, missing_rights
+from makewhole.kafka.replay import publish_identity, replay_identity
+from makewhole.kafka.rights import READ, WRITE, MissingRight, missing_rights, missing_to_write
 from makewhole.kinds import tables_of
 from makewhole.model.connection import Connection, KafkaConnection, RegistryConnection, kafka_of, registry_of
 from makewhole.model.errors import MakewholeError, Problem
@@ -115,6 +116,9 @@ def _look_at_topic(
             found.note(_no_right_on_topic(point, "Read"))
         if _is_written(pipeline, point) and missing_rights(connection, point.topic, [WRITE]):
             found.note(_no_right_on_topic(point, "Write"), Weight.REPAIRS)
+        for identity in _identities(pipeline, point):
+            for missing in missing_to_write(connection, identity):
+                found.note(_no_right_to_replay(point, missing), Weight.REPAIRS)
         for hop in pipeline.hops_from(point.name):
             _look_at_group(found, hop, point, log)
     if len(found.of(Weight.AWAY)) > before:
@@ -128,6 +132,22 @@ def _no_right_on_topic(point: TopicPoint, right: str) -> Problem:
     )
     found = f"connection {point.connection} has no right to {right} topic {point.topic}"
     return Problem(file=_FILE, path=f"points.{point.name}.topic", found=found, remedy=remedy)
+
+
+def _no_right_to_replay(point: TopicPoint, missing: MissingRight) -> Problem:
+    found = f"connection {point.connection} has no right to {missing.right}; repairs write in transactions"
+    remedy = f"Run as an administrator: {missing.command} (docs/rights.md)"
+    return Problem(file=_FILE, path=f"connection {point.connection}", found=found, remedy=remedy)
+
+
+def _identities(pipeline: Pipeline, point: TopicPoint) -> Iterator[str]:
+    """Yield the transactional ids by which remedies, and what is published, write to a topic: of a plan one that is
+    never there."""
+    if point.name in _repaired_topics(pipeline):
+        yield replay_identity(f"{pipeline.name}-0", point.name)
+    for publish in pipeline.publish:
+        if publish.topic == point.name:
+            yield publish_identity(pipeline.name, publish.point, point.topic)
 
 
 def _is_written(pipeline: Pipeline, point: TopicPoint) -> bool:
