@@ -170,7 +170,7 @@ class AirflowApi:
         try:
             return str(self.send("POST", f"/dags/{dag}/dagRuns", {"logical_date": None, "conf": form})["dag_run_id"])
         except (AirflowAwayError, AirflowRefusedError) as error:
-            if not _is_undecided(error):
+            if not is_undecided(error):
                 raise
             raise TransientError(
                 f"Airflow at {self._url} went away while it was asked for a run of {dag}, and may have begun one: look "
@@ -210,7 +210,7 @@ class AirflowApi:
             raise
 
 
-def _is_undecided(error: MakewholeError) -> bool:
+def is_undecided(error: MakewholeError) -> bool:
     """Return whether what was asked for may have happened: the question was sent, and its answer is not known."""
     if isinstance(error, AirflowRefusedError):
         return error.status in (httpx.codes.BAD_GATEWAY, httpx.codes.GATEWAY_TIMEOUT)
@@ -235,10 +235,7 @@ def airflow(where: Access) -> Iterator[AirflowApi]:
 def _log_in(where: Access) -> str:
     """Return a token for a user and a password."""
     login = httpx.post(f"{where.url}/auth/token", json={"username": where.user, "password": where.password}, timeout=30)
-    answer = _read(login)
-    if not isinstance(answer, dict) or "access_token" not in answer:
-        raise _no_airflow("answers a login without a token")
-    return str(answer["access_token"])
+    return str(_read(login)["access_token"])
 
 
 @contextmanager
@@ -272,9 +269,19 @@ def _read(response: httpx.Response) -> Any:
     if response.status_code == httpx.codes.NO_CONTENT:
         return None
     try:
-        return response.json()
+        answer = response.json(object_hook=_Document)
     except ValueError as error:
         raise _no_airflow(f"answers {response.status_code} with {kind or 'nothing'}, and no JSON") from error
+    if not isinstance(answer, _Document | None):
+        raise _no_airflow(f"answers {response.status_code} with another JSON than an object")
+    return answer
+
+
+class _Document(dict[str, Any]):
+    """An object of Airflow's JSON; one without what is looked for comes from another server."""
+
+    def __missing__(self, name: str) -> Any:
+        raise _no_airflow(f"answers without {name!r}")
 
 
 def _no_airflow(why: str) -> ConfigurationError:

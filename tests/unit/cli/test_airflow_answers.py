@@ -38,13 +38,22 @@ def test_what_is_no_airflow_is_a_wrong_address(
     assert str(raised.value) == f"environment: MAKEWHOLE_AIRFLOW_URL: is not Airflow's API ({why}). {REMEDY}"
 
 
-def test_a_login_that_gives_no_token_is_none_of_airflow(played_airflow: PlayedAirflow) -> None:
-    played_airflow.answers["/auth/token"] = Answer(200, {"status": "ok"})
-    with (
-        pytest.raises(ConfigurationError, match=r"is not Airflow's API \(answers a login without a token\)"),
-        airflow(access_to(played_airflow.url)),
-    ):
-        pass
+@pytest.mark.parametrize(
+    ("path", "document", "why"),
+    [
+        ("/auth/token", {"status": "ok"}, "answers without 'access_token'"),
+        ("/dags", {"status": "ok"}, "answers without 'dags'"),
+        ("/dags", {"dags": [{"id": 1}]}, "answers without 'dag_id'"),
+        ("/dags", ["ok"], "answers 200 with another JSON than an object"),
+    ],
+)
+def test_the_json_of_another_server_is_none_of_airflow(
+    played_airflow: PlayedAirflow, path: str, document: object, why: str
+) -> None:
+    played_airflow.answers[path] = Answer(200, document)
+    with pytest.raises(ConfigurationError) as raised, airflow(access_to(played_airflow.url)) as api:
+        assert api.get("/dags")["dags"][0]["dag_id"]
+    assert str(raised.value) == f"environment: MAKEWHOLE_AIRFLOW_URL: is not Airflow's API ({why}). {REMEDY}"
 
 
 @pytest.mark.parametrize("url", ["", "airflow.example:8080", "http://", "http://[::1", "http://airflow.example:port"])
