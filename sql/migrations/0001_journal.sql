@@ -417,18 +417,19 @@ create table makewhole.continuation (
 );
 
 -- Why a step did not end well when it was last tried; the row goes when the step ends well. `number` and `revision` are 0
--- of a run that opened no window.
+-- of a run that opened no window; `is_request` where that was for what its form asked, and not for the pipeline.
 create table makewhole.step_failure (
     pipeline text not null,
     number integer not null,
     revision integer not null,
     step text not null,
+    is_request boolean not null,
     dag text not null,
     run text not null,
     is_permanent boolean not null,
     reason text not null,
     failed_at timestamptz not null default clock_timestamp(),
-    primary key (pipeline, number, revision, step)
+    primary key (pipeline, number, revision, step, is_request)
 );
 
 -- A round of a self-check: written before its faults are planted, completed when they are, and when a window's findings

@@ -1,10 +1,11 @@
 -- Why steps did not end well.
 
 -- put --
--- Write why a step did not end well; what was written of it before is replaced.
-insert into makewhole.step_failure as known (pipeline, number, revision, step, dag, run, is_permanent, reason)
-values (%(pipeline)s, %(number)s, %(revision)s, %(step)s, %(dag)s, %(run)s, %(is_permanent)s, %(reason)s)
-on conflict (pipeline, number, revision, step) do update
+-- Write why a step did not end well; what was written of it before is replaced, and of a request what was of another.
+insert into makewhole.step_failure as known
+    (pipeline, number, revision, step, is_request, dag, run, is_permanent, reason)
+values (%(pipeline)s, %(number)s, %(revision)s, %(step)s, %(is_request)s, %(dag)s, %(run)s, %(is_permanent)s, %(reason)s)
+on conflict (pipeline, number, revision, step, is_request) do update
 set dag = excluded.dag, run = excluded.run, is_permanent = excluded.is_permanent, reason = excluded.reason,
     failed_at = clock_timestamp();
 

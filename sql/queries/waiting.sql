@@ -17,9 +17,10 @@ where state = 'awaiting_approval' and expires_at > clock_timestamp()
 order by expires_at;
 
 -- unopened --
--- Read the runs that opened no window for a reason that trying again does not remove.
+-- Read the runs that opened no window for a reason that trying again does not remove, and that is not in what their form
+-- asked for.
 select pipeline, step, dag, run, is_permanent, reason, failed_at from makewhole.step_failure
-where number = 0 and is_permanent
+where number = 0 and is_permanent and not is_request
 order by failed_at;
 
 -- windows --

@@ -14,17 +14,18 @@ from typing import Any
 
 import httpx
 
-from makewhole.model.errors import ConfigurationError, PermanentError, Problem, TransientError
+from makewhole.model.errors import ConfigurationError, MakewholeError, PermanentError, Problem, TransientError
 from makewhole.stack.local import stack_state
 from makewhole.stack.settings import home_folder
 
 _POLL_SECONDS = 1.0
 _DAG_SECONDS = 120.0
-_URL, _USER, _PASSWORD = "MAKEWHOLE_AIRFLOW_URL", "MAKEWHOLE_AIRFLOW_USER", "MAKEWHOLE_AIRFLOW_PASSWORD"
+_USER, _PASSWORD = "MAKEWHOLE_AIRFLOW_USER", "MAKEWHOLE_AIRFLOW_PASSWORD"
+URL_VARIABLE = "MAKEWHOLE_AIRFLOW_URL"
 TOKEN_VARIABLE = "MAKEWHOLE_AIRFLOW_TOKEN"
 _FILE_PREFIX = "file:"
 _TOKEN = re.compile(r"[\w-]+\.([\w-]+)\.[\w-]+", re.ASCII)
-_UNAUTHORIZED = 401
+_API = "/api/v2"
 _NEW_TOKEN = (
     "Get a new one, from the page of your identity provider or as JSON from `POST {url}/auth/token` with `username` "
     f"and `password`, and put it where this one is: the file of --token-file, or {TOKEN_VARIABLE}"
@@ -57,8 +58,8 @@ def access() -> Access:
     Raises:
         ConfigurationError: none is there, or the token cannot be used; says how to get another one.
     """
-    if _URL in os.environ:
-        url, user, password = (os.environ.get(name, "") for name in (_URL, _USER, _PASSWORD))
+    if URL_VARIABLE in os.environ:
+        url, user, password = (os.environ.get(name, "") for name in (URL_VARIABLE, _USER, _PASSWORD))
         url, text = url.rstrip("/"), os.environ.get(TOKEN_VARIABLE, "").strip()
         if not text:
             return Access(url=url, user=user, password=password)
@@ -70,7 +71,7 @@ def access() -> Access:
             [
                 Problem(
                     file="environment",
-                    path=_URL,
+                    path=URL_VARIABLE,
                     found="is not set, and there is no local stack",
                     remedy="Start one with `makewhole up`, or set the URL of your Airflow, and a token, or user and "
                     "password",
@@ -140,32 +141,54 @@ class AirflowRefusedError(TransientError):
         self.status = status
 
 
-class AirflowApi:
-    """A logged-in client. Every method raises TransientError when Airflow refuses or does not answer."""
+class AirflowAwayError(TransientError):
+    """Airflow did not answer, or went away before it had."""
 
-    def __init__(self, client: httpx.Client) -> None:
-        self._client = client
+
+class AirflowApi:
+    """A logged-in client. `has_token`: by a token that a person gave, and that only they can replace.
+
+    Every method raises TransientError when Airflow refuses or does not answer, and PermanentError when it does not take
+    the token, or when what answers is no Airflow.
+    """
+
+    def __init__(self, client: httpx.Client, *, has_token: bool = False) -> None:
+        self._client, self._has_token = client, has_token
+        self._url = str(client.base_url).removesuffix("/").removesuffix(_API)
 
     def get(self, path: str, **query: str | int) -> Any:
         """Send GET to a path below `/api/v2`."""
-        return read(self._client.get(path, params=query))
+        return self._answer("GET", path, params=query)
 
     def send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Send any other method, with a JSON body."""
-        return read(self._client.request(method, path, json=body))
+        return self._answer(method, path, json=body)
 
     def trigger(self, dag: str, form: Mapping[str, Any]) -> str:
-        """Start a run with the form filled in; return its id."""
-        return str(self.send("POST", f"/dags/{dag}/dagRuns", {"logical_date": None, "conf": form})["dag_run_id"])
+        """Start a run with the form filled in; return its id. Where the answer is lost, the error says that there may
+        be a run."""
+        try:
+            return str(self.send("POST", f"/dags/{dag}/dagRuns", {"logical_date": None, "conf": form})["dag_run_id"])
+        except (AirflowAwayError, AirflowRefusedError) as error:
+            if not is_undecided(error):
+                raise
+            raise TransientError(
+                f"Airflow at {self._url} went away while it was asked for a run of {dag}, and may have begun one: look "
+                f"at {self._url}/dags/{dag} before you ask again"
+            ) from error
 
     def has_dag(self, dag: str) -> bool:
         """Return whether Airflow shows a DAG."""
-        return self._client.get(f"/dags/{dag}").status_code == httpx.codes.OK
+        try:
+            self.get(f"/dags/{dag}")
+        except AirflowRefusedError:
+            return False
+        return True
 
     def wait_for_dag(self, dag: str) -> None:
         """Wait until Airflow shows the DAG; when it does not, raise with the import errors in the message."""
         deadline = time.monotonic() + _DAG_SECONDS
-        while self._client.get(f"/dags/{dag}").status_code != httpx.codes.OK:
+        while not self.has_dag(dag):
             if time.monotonic() > deadline:
                 errors = [error["stack_trace"] for error in self.get("/importErrors")["import_errors"]]
                 raise TransientError(
@@ -174,6 +197,25 @@ class AirflowApi:
                 )
             time.sleep(_POLL_SECONDS)
 
+    def _answer(self, method: str, path: str, **more: Any) -> Any:
+        try:
+            with _translated_errors(self._url):
+                return _read(self._client.request(method, path, **more))
+        except AirflowRefusedError as error:
+            if self._has_token and error.status == httpx.codes.UNAUTHORIZED:
+                raise PermanentError(
+                    f"Airflow at {self._url} does not take the token: it has expired, was revoked, or is another "
+                    f"Airflow's. {_new_token(self._url)}"
+                ) from error
+            raise
+
+
+def is_undecided(error: MakewholeError) -> bool:
+    """Return whether what was asked for may have happened: the question was sent, and its answer is not known."""
+    if isinstance(error, AirflowRefusedError):
+        return error.status in (httpx.codes.BAD_GATEWAY, httpx.codes.GATEWAY_TIMEOUT)
+    return not isinstance(error.__cause__, httpx.ConnectError | httpx.ConnectTimeout)
+
 
 @contextmanager
 def airflow(where: Access) -> Iterator[AirflowApi]:
@@ -181,39 +223,68 @@ def airflow(where: Access) -> Iterator[AirflowApi]:
 
     Raises:
         TransientError: Airflow does not answer, or refuses.
-        PermanentError: it does not take the token, or no longer.
+        ConfigurationError: what answers is no Airflow, or the address is none.
     """
-    try:
+    with _translated_errors(where.url):
         headers = {"Authorization": f"Bearer {where.token or _log_in(where)}"}
-        with httpx.Client(base_url=f"{where.url}/api/v2", headers=headers, timeout=60) as client:
-            yield AirflowApi(client)
-    except AirflowRefusedError as error:
-        if where.token and error.status == _UNAUTHORIZED:
-            raise PermanentError(
-                f"Airflow at {where.url} does not take the token: it has expired, was revoked, or is another "
-                f"Airflow's. {_new_token(where.url)}"
-            ) from error
-        raise
-    except httpx.HTTPError as error:
-        raise TransientError(f"Airflow at {where.url} does not answer; look at `makewhole status`") from error
+        client = httpx.Client(base_url=f"{where.url}{_API}", headers=headers, timeout=60)
+    with client:
+        yield AirflowApi(client, has_token=bool(where.token))
 
 
 def _log_in(where: Access) -> str:
     """Return a token for a user and a password."""
     login = httpx.post(f"{where.url}/auth/token", json={"username": where.user, "password": where.password}, timeout=30)
-    return str(read(login)["access_token"])
+    return str(_read(login)["access_token"])
 
 
-def read(response: httpx.Response) -> Any:
+@contextmanager
+def _translated_errors(url: str) -> Iterator[None]:
+    """Raise the errors of the HTTP client as ours."""
+    try:
+        yield
+    except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+        raise _no_airflow("does not begin with http:// or https://, or names no host") from error
+    except httpx.HTTPError as error:
+        raise AirflowAwayError(f"Airflow at {url} does not answer; look at `makewhole status`") from error
+
+
+def _read(response: httpx.Response) -> Any:
     """Return the JSON of a response.
 
     Raises:
-        AirflowRefusedError: it is an error.
+        AirflowRefusedError: it is an error of Airflow's.
+        ConfigurationError: it is none of Airflow's answers, such as a page or a way to another address.
     """
-    if response.is_error:
-        request = response.request
+    kind = response.headers.get("Content-Type", "").partition(";")[0]
+    is_page = "html" in kind
+    if response.is_server_error or (response.is_client_error and not is_page):
+        request, text = response.request, "a page" if is_page else response.text[:500]
         raise AirflowRefusedError(
-            f"Airflow answered {response.status_code} to {request.method} {request.url.path}: {response.text[:500]}",
+            f"Airflow answered {response.status_code} to {request.method} {request.url.path}: {text}",
             response.status_code,
         )
-    return response.json() if response.content else None
+    if not response.is_success:
+        raise _no_airflow(f"answers {response.status_code}" + (" with a page" if is_page else ""))
+    if response.status_code == httpx.codes.NO_CONTENT:
+        return None
+    try:
+        answer = response.json(object_hook=_Document)
+    except ValueError as error:
+        raise _no_airflow(f"answers {response.status_code} with {kind or 'nothing'}, and no JSON") from error
+    if not isinstance(answer, _Document | None):
+        raise _no_airflow(f"answers {response.status_code} with another JSON than an object")
+    return answer
+
+
+class _Document(dict[str, Any]):
+    """An object of Airflow's JSON; one without what is looked for comes from another server."""
+
+    def __missing__(self, name: str) -> Any:
+        raise _no_airflow(f"answers without {name!r}")
+
+
+def _no_airflow(why: str) -> ConfigurationError:
+    remedy = "Set it to the address at which Airflow's own pages open, without /api/v2, and past any other login page"
+    found = f"is not Airflow's API ({why})"
+    return ConfigurationError([Problem(file="environment", path=URL_VARIABLE, found=found, remedy=remedy)])

@@ -31,8 +31,7 @@ def notify(
             run_id = api.trigger(NOTIFY_DAG, {"test": pipeline})
             log = where.log_url(NOTIFY_DAG, run_id, NOTIFY)
             out.print(f"run {run_id}: {log}")
-            follow(api, NOTIFY_DAG, run_id, out, where)
-            is_sent = api.get(f"/dags/{NOTIFY_DAG}/dagRuns/{run_id}")["state"] == "success"
+            is_sent = follow(api, NOTIFY_DAG, run_id, out, where) == "success"
     if json:
         typer.echo(json_format.dumps({"pipeline": pipeline, "run": run_id, "is_sent": is_sent, "log": log}))
     else:

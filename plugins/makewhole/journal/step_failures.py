@@ -18,7 +18,8 @@ _NO_WINDOW = 0
 
 @dataclass(frozen=True, kw_only=True)
 class StepPlace:
-    """A step of a revision of a window, in a run of Airflow; `number` and `revision` are 0 where none was opened."""
+    """A step of a revision of a window, in a run of Airflow; `number` and `revision` are 0 where none was opened.
+    `is_request`: what the run's form asked for was refused, for which no pipeline stands still."""
 
     pipeline: str
     step: str
@@ -26,6 +27,7 @@ class StepPlace:
     run: str
     number: int = _NO_WINDOW
     revision: int = _NO_WINDOW
+    is_request: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

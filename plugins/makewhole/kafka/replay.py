@@ -52,6 +52,16 @@ _PERMANENT = (
 )
 
 
+def replay_identity(plan_id: str, target: str) -> str:
+    """Return the transactional id of a plan at a topic, also the group whose committed offset is its marker."""
+    return f"replay-{plan_id}-{target}"
+
+
+def publish_identity(pipeline: str, point: str, topic: str) -> str:
+    """Return the transactional id, also the group of the marker, by which a point of a pipeline is published."""
+    return f"publish-{pipeline}-{point}-{topic}"
+
+
 class FencedError(TransientError):
     """Another producer has taken over the same transactional id."""
 

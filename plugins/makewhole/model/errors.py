@@ -8,7 +8,8 @@ MakewholeError
 └── PermanentError            a retry will not help: a person has to act
     ├── ConfigurationError    the pipeline file or the environment is wrong; carries every problem
     ├── RefusedError          an operation that would do harm was refused
-    │   └── ActionRefusedError  the same of one action of a plan, or of one finding; carries the refusal
+    │   ├── ActionRefusedError  the same of one action of a plan, or of one finding; carries the refusal
+    │   └── RequestRefusedError what was asked for cannot be, as it was asked: ask for something else
     └── CorruptionError       stored evidence does not agree with itself
 
 A discrepancy between points is a result (a verdict), never an exception.
@@ -81,6 +82,10 @@ class ActionRefusedError(RefusedError):
     def refusal(self) -> Refusal:
         """Return the refusal that it was raised with."""
         return self._refusal
+
+
+class RequestRefusedError(RefusedError):
+    """What was asked for cannot be done as it was asked: another request may. Nothing stands still for it."""
 
 
 class CorruptionError(PermanentError):

@@ -8,7 +8,7 @@ from typing import Any
 
 from makewhole.config.people.groups import read_roles
 from makewhole.config.pipeline_file import find_pipeline
-from makewhole.model.errors import ConfigurationError, RefusedError
+from makewhole.model.errors import ConfigurationError, RequestRefusedError
 from makewhole.model.pipeline import Pipeline
 from makewhole.orchestration import task_ids
 
@@ -72,7 +72,7 @@ def requested_name(context: Mapping[str, Any]) -> str:
     """Return the pipeline of a run: that of its DAG, whatever its form says; of a DAG for several, that of the form.
 
     Raises:
-        RefusedError: the form names one that has DAGs of its own.
+        RequestRefusedError: the form names one that has DAGs of its own.
     """
     dag = str(context["ti"].dag_id)
     own = task_ids.pipeline_of_dag(dag)
@@ -80,7 +80,7 @@ def requested_name(context: Mapping[str, Any]) -> str:
         return own
     name = str(context["params"]["pipeline"])
     if find_pipeline(name).access is not None:
-        raise RefusedError(
+        raise RequestRefusedError(
             f"{dag} cannot be run for {name}: its file names who may (`access`), and it has DAGs of its own; use "
             f"{dag}_{name}"
         )

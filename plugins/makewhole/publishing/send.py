@@ -15,7 +15,7 @@ from makewhole.journal.leases import Lease
 from makewhole.journal.publications import Publication, PublishedWindow
 from makewhole.kafka.offsets import TopicLog
 from makewhole.kafka.published_records import PublishedRecords, is_sent
-from makewhole.kafka.replay import ReplayWriter
+from makewhole.kafka.replay import ReplayWriter, publish_identity
 from makewhole.lake.storage import Storage
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import CorruptionError, RefusedError, TransientError
@@ -43,7 +43,7 @@ class Sending:
     @property
     def identity(self) -> str:
         """The transactional id, which is also the group whose committed offset is the marker."""
-        return f"publish-{self.publication.pipeline}-{self.publication.point}-{self.topic.topic}"
+        return publish_identity(self.publication.pipeline, self.publication.point, self.topic.topic)
 
     def send(self, windows: Sequence[PublishedWindow]) -> int:
         """Send what the topic does not have yet of published windows, in their order. Return the number of records.

@@ -20,6 +20,7 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
+from makewhole.kafka import rights
 from makewhole.kafka.group_commits import COMMIT_LOG, group_commits
 from makewhole.kafka.log.reader import BrokerLog, read_range
 from makewhole.kafka.offsets import describe_topic, stable_offsets
@@ -210,6 +211,43 @@ def test_without_the_right_to_see_settings_a_hole_stays_unexplained(guarded: Gua
         )
     with BrokerLog(guarded.connection("PLAINTEXT")) as log:
         assert log.hole_reason(guarded.range, 1, 2) == "no batch holds these offsets, and cleanup.policy is delete"
+
+
+def test_each_right_that_transactions_need_is_asked_for_and_nothing_is_made(
+    guarded: Guarded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    markers, bob = "markers-of-this-test", guarded.connection("SASL", sasl_username="bob")
+    monkeypatch.setattr(rights, "MARKER_TOPIC", markers)
+    admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{guarded.ports['PLAINTEXT']}"})
+    topics = {*admin.list_topics(timeout=30).topics}
+    write, read = "Write transactional ids replay-…", "Read groups replay-…"
+    hidden, make = f"Read topic {markers}, or the topic is not there", f"make topic {markers}, which is not there"
+    for granted, missing in (
+        (None, {write, read, hidden}),
+        ((ResourceType.TRANSACTIONAL_ID, "replay-", AclOperation.WRITE), {read, hidden}),
+        ((ResourceType.GROUP, "replay-", AclOperation.READ), {hidden}),
+        ((ResourceType.TOPIC, markers, AclOperation.READ), {make}),
+        ((ResourceType.TOPIC, markers, AclOperation.CREATE), set()),
+    ):
+        if granted is not None:
+            resource, name, right = granted
+            rule = (resource, name, ResourcePatternType.PREFIXED, "User:bob", "*")
+            for made in admin.create_acls([AclBinding(*rule, right, AclPermissionType.ALLOW)]).values():
+                made.result()
+        assert missing_soon(bob, missing) == missing
+    plain = guarded.connection("PLAINTEXT")
+    assert list(rights.missing_to_write(plain, "replay-shop-0-orders")) == []
+    assert {*admin.list_topics(timeout=30).topics} == topics
+    assert [known.group_id for known in admin.list_consumer_groups().result(30).valid if "shop" in known.group_id] == []
+
+
+def missing_soon(connection: KafkaConnection, expected: set[str]) -> set[str]:
+    """Return what is missing, as soon as the broker has heard of the rights; at the latest in ten seconds."""
+    deadline = time.monotonic() + 10
+    while True:
+        named = {missing.right for missing in rights.missing_to_write(connection, "replay-shop-0-orders")}
+        if named == expected or time.monotonic() > deadline:
+            return named
 
 
 def assert_clear(error: MakewholeError, *parts: str) -> None:

@@ -1,10 +1,14 @@
 """Test which things are sent: revoked certificates, what is late, questions, tests; and notifiers that are unfit."""
 
+import json
+import traceback
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import requests
+from airflow.sdk import BaseNotifier
 
 from makewhole.journal import certificates, plans
 from makewhole.journal.certificates import ChainEntry, EntryKind
@@ -16,6 +20,8 @@ from makewhole.orchestration.notices.compose import message_of_test
 from makewhole.orchestration.notices.late import late_item
 from makewhole.orchestration.notices.notify import notify
 from makewhole.orchestration.notices.send import NotSentError, send
+from makewhole.stack.ports import LOOPBACK, free_ports
+from tests.world.environment import set_connection
 from tests.world.noticed_shop import AROUND, HOOK, NOW, URL, gaps, opened, shop, texts
 from tests.world.people import TakenPosts
 
@@ -104,8 +110,53 @@ def test_a_test_goes_through_a_channel_or_says_why_not(hook: TakenPosts) -> None
     [text] = texts(hook)
     assert text.startswith("This is a test of the channels of shop")
     hook.status = 500
-    with pytest.raises(NotSentError):
+    with pytest.raises(NotSentError, match=r" did not send: \w+ \(500\)$"):
         send(HOOK, message, "notify.through.first")
+
+
+@pytest.mark.parametrize("channel", ["http", "slack", "posts itself"])
+@pytest.mark.parametrize("is_there", [True, False])
+def test_the_secret_of_a_webhook_is_in_no_reason(
+    hook: TakenPosts, monkeypatch: pytest.MonkeyPatch, channel: str, is_there: bool
+) -> None:
+    """A webhook's path is its password."""
+    hook.status = 404
+    port = hook.port if is_there else free_ports(1)[0]
+    root = f"http://{LOOPBACK}:{port}"
+    set_connection(monkeypatch, "http_default", json.dumps({"conn_type": "http", "host": LOOPBACK, "port": port}))
+    slack = {"conn_type": "slackwebhook", "host": root, "password": "T0/B0/xoxb"}
+    set_connection(monkeypatch, "slack_default", json.dumps(slack))
+    arguments: dict[str, dict[str, Any]] = {
+        "http": {"endpoint": "services/T0/B0/xoxb", "json": {"text": "{{ makewhole.text }}"}},
+        "slack": {"slack_webhook_conn_id": "slack_default", "text": "{{ makewhole.text }}"},
+        "posts itself": {"url": f"{root}/services/T0/B0/xoxb"},
+    }
+    notifiers = {
+        "http": HOOK.notifier,
+        "slack": "airflow.providers.slack.notifications.slack_webhook.SlackWebhookNotifier",
+        "posts itself": f"{__name__}.PostingNotifier",
+    }
+    through = replace(HOOK, notifier=notifiers[channel], arguments=arguments[channel])
+
+    with pytest.raises(NotSentError) as raised:
+        send(through, message_of_test("shop", link=URL, now=NOW), "notify.through.first")
+
+    shown = "".join(traceback.format_exception(raised.value))
+    assert "did not send" in shown and "xoxb" not in shown
+    assert str(raised.value).endswith(" (404)") is is_there
+
+
+class PostingNotifier(BaseNotifier):
+    """A notifier of people's own, that posts to the URL of a webhook."""
+
+    template_fields = ()
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self._url = url
+
+    def notify(self, context: Any) -> None:
+        requests.post(self._url, json={}, timeout=10).raise_for_status()
 
 
 def test_a_question_is_sent_when_it_is_put_with_the_time_that_is_left(hook: TakenPosts) -> None:

@@ -95,7 +95,8 @@ def test_every_mistake_is_named_at_once_with_what_to_write(
         "points.warehouse.number_of_order",
     }
     assert code == 2
-    assert places(document["problems"]) == named | {"MAKEWHOLE_AIRFLOW_URL"}
+    assert places(document["problems"]) == named - {"AIRFLOW_CONN_NOWHERE"} | {"MAKEWHOLE_AIRFLOW_URL"}
+    assert "connection nowhere: not here, and Airflow, which may have it, cannot be asked" in document["not_asked"]
     assert all(problem.remedy for problem in caught.value.problems)
     *_, last = str(caught.value).splitlines()
     assert last.startswith("7 things to mend before a window can be judged: journal: schema: has no schema")

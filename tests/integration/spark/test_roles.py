@@ -34,6 +34,8 @@ from makewhole.stack.environment import connection_postgres
 from makewhole.stack.kafka_server import KafkaServer
 from makewhole.stack.ports import free_ports
 from makewhole.stack.postgres_server import server_binaries
+from makewhole.window.readiness.mistakes import Readiness, Weight
+from makewhole.window.readiness.points import look_at_points
 from tests.conftest import AnyPostgres
 from tests.integration.spark.conftest import NewShop
 from tests.integration.spark.test_erase import erased
@@ -173,6 +175,9 @@ def test_a_window_is_judged_repaired_and_certified_with_the_rights_of_the_page_a
     grant_acls(shop.admin, "replayer", {"orders": shop.topic})
     make_topic(shop.admin, MARKER_TOPIC)
     connect_as("replayer", monkeypatch, sasl_port)
+    found = Readiness()
+    look_at_points(found, shop.pipeline)
+    assert not [problem for problem in found.of(Weight.REPAIRS) if "log" in problem.path]
     lower_rights(shop, role, monkeypatch)
 
     context = shop.judge_and_ask_the_gate()
@@ -212,6 +217,14 @@ def test_the_detector_judges_a_topic_and_may_not_write_it(
         shop.open()  # nothing is granted yet: an error, and no loss
     grant_acls(shop.admin, "detector", {"orders": shop.topic})
 
+    found = Readiness()
+    look_at_points(found, shop.pipeline)
+    repairs = [problem.found for problem in found.of(Weight.REPAIRS) if problem.file == "pipeline file"]
+    assert [text for text in repairs if "topic" not in text] == [
+        "connection log has no right to Write transactional ids replay-…; repairs write in transactions",
+        "connection log has no right to Read groups replay-…; repairs write in transactions",
+    ]
+    assert any(f"topic {MARKER_TOPIC}" in text for text in repairs)
     context = shop.judge_and_ask_the_gate()
     assert shop.counts(context, "outbox→orders").missing == 1
     plan_window(context)

@@ -69,7 +69,7 @@ def judged(journal: PgConnection, window: Window, counts: HopCounts) -> None:
 def failed(
     journal: PgConnection, step: str, error: BaseException, window: Window | None = None, run: str = "tonight"
 ) -> None:
-    place = {} if window is None else {"number": window.number, "revision": window.revision}
+    place: dict[str, Any] = {} if window is None else {"number": window.number, "revision": window.revision}
     step_failures.put(journal, StepPlace(pipeline="shop", step=step, dag=DAG, run=run, **place), error)
 
 
@@ -311,6 +311,33 @@ def test_the_mistakes_that_kept_a_window_from_being_opened_are_one_line(
     )
 
 
+def test_a_refused_request_waits_for_no_person_and_hides_no_pipeline_that_stands_still(
+    journal: str, makewhole: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "find_pipeline", lambda name: Pipeline(name=name, points={}, hops=()))
+    monkeypatch.setattr(run, "_start", lambda *_, **__: "at noon")
+    future = RefusedError("the interval ends at 2100-01-01T00:00:00+00:00, which is in the future")
+    place = StepPlace(pipeline="shop", step="open_window", dag="makewhole_oncall", run="at noon", is_request=True)
+    with connect(journal) as session:
+        step_failures.put(session, place, future)
+    assert makewhole("todo", "--json").stdout == ""
+    assert "could open no window" not in makewhole("windows", "shop").output
+
+    with connect(journal) as session:
+        failed(session, "open_window", RefusedError("topic orders is gone"))
+        step_failures.put(session, place, future)
+    [line] = makewhole("todo", "--json").stdout.splitlines()
+    assert json.loads(line)["reason"] == "topic orders is gone"
+
+    refused = makewhole("run", "shop", "--to", "2100-01-01")
+    assert refused.exit_code == 2
+    assert "run at noon opened no window:\nthe interval ends at 2100" in refused.stderr
+
+    with connect(journal) as session:
+        step_failures.forget(session, place)
+    assert makewhole("todo", "--json").stdout == ""
+
+
 def test_windows_name_the_certificate_that_was_revoked_until_another_one_stands(
     journal: str, makewhole: Command
 ) -> None:
@@ -352,7 +379,8 @@ def test_a_window_is_run_again_by_its_number_over_its_own_interval(
     asked: list[dict[str, Any]] = []
     monkeypatch.setattr(run, "find_pipeline", lambda name: Pipeline(name=name, points={}, hops=()))
 
-    def start(request: Any, _: Any) -> str:
+    def start(request: Any, _: Any, *, is_followed: bool) -> str:
+        assert not is_followed
         asked.append(request.form())
         return "tonight"
 

@@ -1,12 +1,13 @@
 """Run the command line with nothing around it: no stack, no journal, a home of its own."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from makewhole.cli.main import app
+from tests.unit.cli.played_airflow import PlayedAirflow, serving
 
 Invoke = Callable[..., Result]
 
@@ -21,3 +22,10 @@ def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("NO_COLOR", "1")
     return lambda *arguments: CliRunner().invoke(app, list(arguments))
+
+
+@pytest.fixture
+def played_airflow() -> Iterator[PlayedAirflow]:
+    """An Airflow that answers as a test wants."""
+    with serving() as played:
+        yield played

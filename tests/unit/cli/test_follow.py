@@ -9,7 +9,7 @@ from rich.console import Console
 
 from makewhole.cli.airflow_api import Access, AirflowApi, AirflowRefusedError
 from makewhole.cli.runs import follow as following
-from makewhole.model.errors import TransientError
+from makewhole.model.errors import PermanentError, TransientError
 
 pytestmark = pytest.mark.unit
 
@@ -50,6 +50,10 @@ def of_run(state: str) -> Callable[[], httpx.Response]:
     return lambda: httpx.Response(200, json={"state": state})
 
 
+def cut_off() -> httpx.Response:
+    raise httpx.RemoteProtocolError("Server disconnected without sending a response.")
+
+
 def status(code: int) -> Callable[[], httpx.Response]:
     return lambda: httpx.Response(code, text="no")
 
@@ -58,12 +62,13 @@ def followed(answers: Iterator[Callable[[], httpx.Response]]) -> list[str]:
     """Follow a run at an Airflow that gives these answers in turn; return what was printed."""
     client = httpx.Client(base_url=WHERE.url, transport=httpx.MockTransport(lambda _: next(answers)()))
     out = io.StringIO()
-    following.follow(AirflowApi(client), "dag", "run 1", Console(file=out, width=200), WHERE)
+    api = AirflowApi(client, has_token=True)
+    assert following.follow(api, "dag", "run 1", Console(file=out, width=200), WHERE) == "success"
     return [line.strip() for line in out.getvalue().splitlines()]
 
 
 def test_a_run_is_followed_over_a_restart_of_the_api_server() -> None:
-    answers = [of_task("running"), refused, refused, status(503), of_task("success"), of_run("success")]
+    answers = [of_task("running"), cut_off, refused, status(503), of_task("success"), of_run("success")]
     assert followed(iter(answers)) == [AWAY, "certify: success 2.0 s"]
 
 
@@ -75,6 +80,26 @@ def test_each_absence_is_reported_once() -> None:
 def test_a_refusal_is_no_absence() -> None:
     with pytest.raises(AirflowRefusedError, match="Airflow answered 404 to GET"):
         followed(iter([status(404)]))
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (status(401), "Airflow at http://airflow.test does not take the token: it has expired, was revoked, or is "),
+        (status(302), "environment: MAKEWHOLE_AIRFLOW_URL: is not Airflow's API (answers 302). Set it to"),
+    ],
+    ids=["token expires", "login page"],
+)
+def test_a_command_that_may_not_look_any_more_says_that_the_run_goes_on(
+    answer: Callable[[], httpx.Response], why: str
+) -> None:
+    with pytest.raises(PermanentError) as raised:
+        followed(iter([of_task("running"), answer]))
+    assert str(raised.value).startswith(why)
+    assert str(raised.value).splitlines()[-1] == (
+        "Run run 1 goes on without this command: http://airflow.test/dags/dag/runs/run 1, or `makewhole windows`, says "
+        "how it ended"
+    )
 
 
 def test_an_airflow_that_stays_away_ends_the_command_and_not_the_run(clock: _Clock) -> None:

@@ -137,6 +137,17 @@ def test_a_refusal_names_who_may_answer(invoke: Invoke, airflow: Airflow) -> Non
     )
 
 
+def test_an_answer_of_which_nothing_is_known_may_have_been_taken(invoke: Invoke, airflow: Airflow) -> None:
+    airflow.status = 504
+    result = invoke("plan", "approve", PLAN, "--yes")
+    assert result.exit_code == 4
+    assert result.stderr == (
+        f"could not: Airflow went away while it was given the answer for plan {PLAN}, and may have taken it: "
+        "http://airflow/dags/makewhole_oncall/runs/run 1/required_actions shows whether it still asks. If it does, "
+        "answer again\n"
+    )
+
+
 def test_a_second_answer_is_refused_in_airflows_words(invoke: Invoke, airflow: Airflow) -> None:
     airflow.status = 409
     result = invoke("plan", "approve", PLAN)

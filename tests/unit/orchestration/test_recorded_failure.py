@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowTaskTimeout
 
 from makewhole.journal import database, step_failures
 from makewhole.journal.step_failures import StepFailure, StepPlace
-from makewhole.model.errors import NotYetError, RefusedError, TransientError
+from makewhole.model.errors import NotYetError, RefusedError, RequestRefusedError, TransientError
 from makewhole.orchestration.last_line import log_last_line
 from makewhole.orchestration.operators import SparkStep
 from makewhole.orchestration.steps import recorded_failure, window_of_run
@@ -34,12 +34,14 @@ class Kept:
         self.forgotten: list[StepPlace] = []
         self.is_away = False
         self.opened: Any = OPENED
+        self.run_type = "scheduled"
 
     def context(self, task: str) -> dict[str, Any]:
         ti = SimpleNamespace(
             task_id=task, dag_id="makewhole_oncall", run_id="tonight", xcom_pull=lambda **_: self.opened, try_number=1
         )
-        return {"ti": ti, "params": {"pipeline": "shop"}}
+        run = SimpleNamespace(run_type=self.run_type, data_interval_end=MOMENT)
+        return {"ti": ti, "params": {"pipeline": "shop"}, "dag_run": run}
 
 
 @pytest.fixture
@@ -58,7 +60,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> Kept:
     return known
 
 
-def place_of(step: str, **window: int) -> StepPlace:
+def place_of(step: str, **window: Any) -> StepPlace:
     return StepPlace(pipeline="shop", step=step, dag="makewhole_oncall", run="tonight", **window)
 
 
@@ -105,6 +107,22 @@ def test_a_run_that_opens_no_window_is_kept_once_by_its_pipeline(kept: Kept, mon
     run_step(kept, monkeypatch, "open_window", error)
     run_step(kept, monkeypatch, "certify", AirflowFailException("no window was opened in this run"))
     assert kept.put == [(place_of("open_window"), error)]
+
+
+@pytest.mark.parametrize(
+    ("run_type", "error", "is_request"),
+    [
+        ("manual", RequestRefusedError("the interval ends in the future"), True),
+        ("scheduled", RequestRefusedError("the interval lies across windows"), False),
+        ("manual", RefusedError("no such topic"), False),
+    ],
+)
+def test_a_refused_request_of_a_form_is_no_pipeline_that_stands_still(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch, run_type: str, error: RefusedError, is_request: bool
+) -> None:
+    kept.opened, kept.run_type = None, run_type
+    run_step(kept, monkeypatch, "open_window", error)
+    assert kept.put == [(place_of("open_window", is_request=is_request), error)]
 
 
 def test_the_error_itself_is_raised_where_the_journal_is_away(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,13 +1,16 @@
 """Ask, for the command line, everything that windows of a pipeline need: the service's parts and Airflow's."""
 
 import os
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
-from makewhole.cli.airflow_api import AirflowApi, access, airflow
+import httpx
+
+from makewhole.cli.airflow_api import URL_VARIABLE, AirflowApi, AirflowRefusedError, access, airflow
 from makewhole.cli.runs.pipeline_dags import import_error_of, wait_for_pipeline
-from makewhole.config.connection_text import find_connection
+from makewhole.config.connection_text import find_connection, variable_of
 from makewhole.config.connections import fields_of
 from makewhole.model.closing import ClosingContext
 from makewhole.model.errors import ConfigurationError, MakewholeError, Problem
@@ -24,15 +27,27 @@ _POOLS = 1000
 _SECONDS_TO_READ = 40.0  # that Airflow may take to read a pipeline file that is new
 
 
+@dataclass(frozen=True, kw_only=True)
+class _RemoteConnection:
+    """A connection as Airflow knows it: its fields without secrets, where it shows them; and why it cannot be asked
+    from here, "" where there is none."""
+
+    fields: Mapping[str, Any] | None = None
+    why: str = ""
+
+
 class Live(ClosingContext):
     """The systems that can be asked from here. Airflow is asked over REST, where it is known and answers."""
 
     def __init__(self, service: Readiness) -> None:
         self._service, self._stack = service, ExitStack()
         self._api: AirflowApi | None = None
-        self._known: dict[str, Mapping[str, Any] | None] = {}
-        with service.asking("Airflow", "MAKEWHOLE_AIRFLOW_URL"):
-            self._api = self._stack.enter_context(airflow(access()))
+        self._known: dict[str, _RemoteConnection] = {}
+        with service.asking("Airflow", URL_VARIABLE):
+            api = self._stack.enter_context(airflow(access()))
+            with suppress(AirflowRefusedError):  # a refusal is Airflow's answer, too
+                api.get("/dags", limit=1)
+            self._api = api
 
     def close(self) -> None:
         """Close the connection to Airflow."""
@@ -52,15 +67,15 @@ class Live(ClosingContext):
         """Note what is wrong with what a pipeline names, with its certificates, and with its DAG."""
         look_at_chain(found, self._service, pipeline.name)
         named = {name for point in pipeline.points.values() for name in point.connections}
-        elsewhere = {name for name in named if not _is_here(name) and self._airflow_has(name) is not None}
-        look_at_points(found, pipeline, elsewhere)
+        kept = {name: self._remote(name) for name in named if not _is_here(name)}
+        look_at_points(found, pipeline, {name: kept[name].why for name in kept if kept[name].why})
         if self._api is not None:
-            with found.asking(f"DAG of {pipeline.name}", "Airflow"):
+            with _asking_airflow(found, f"DAG of {pipeline.name}"):
                 wait_for_pipeline(self._api, pipeline.name, oncall_dag_of(pipeline), _SECONDS_TO_READ)
 
     def _look_at_key(self, found: Readiness) -> None:
-        if not os.environ.get(KEY_VARIABLE, "").strip() and self._airflow_has(KEY_CONNECTION) is not None:
-            found.not_asked.append(f"signing key: Airflow has it, as the password of connection {KEY_CONNECTION}")
+        if not os.environ.get(KEY_VARIABLE, "").strip() and (why := self._remote(KEY_CONNECTION).why):
+            found.not_asked.append(f"signing key, as the password of connection {KEY_CONNECTION}: {why}")
             return
         look_at_signing_key(found, signing_key_from_environment)
 
@@ -70,15 +85,16 @@ class Live(ClosingContext):
             with found.asking(f"connection {SPARK_CONNECTION}", "environment"):
                 fields = fields_of(SPARK_CONNECTION)
                 look_at_spark(found, fields)
-        elif self._api is not None:
-            look_at_spark(found, self._airflow_has(SPARK_CONNECTION))
+        elif (there := self._remote(SPARK_CONNECTION)).fields is not None or (self._api is not None and not there.why):
+            look_at_spark(found, there.fields)
         else:
-            found.not_asked.append(f"connection {SPARK_CONNECTION}: neither here, nor is Airflow known")
+            why = there.why or "neither here, nor is Airflow known"
+            found.not_asked.append(f"connection {SPARK_CONNECTION}: {why}")
         found.not_asked.append("Spark on Airflow's workers: the first task of a window asks there")
 
     def _look_at_pools(self, found: Readiness, api: AirflowApi) -> None:
         """Note pools of our tasks that do not exist, or have no slot: their tasks would wait for ever."""
-        with found.asking("pools", "Airflow"):
+        with _asking_airflow(found, "pools"):
             slots = {pool["name"]: pool["slots"] for pool in api.get("/pools", limit=_POOLS)["pools"]}
             # The forms of all pipelines have the same tasks.
             form = next((dag["dag_id"] for dag in api.get("/dags", dag_id_pattern=ONCALL_DAG, limit=1)["dags"]), None)
@@ -91,15 +107,46 @@ class Live(ClosingContext):
                     remedy = f"Run: airflow pools set {pool} 16 makewhole"
                     found.note(Problem(file="Airflow", path=f"pool {pool}", found=text, remedy=remedy))
 
-    def _airflow_has(self, name: str) -> Mapping[str, Any] | None:
-        """Return the fields of a connection that Airflow keeps, without secrets; None: it has none, or says none to
-        us."""
-        if self._api is not None and name not in self._known:
-            try:
-                self._known[name] = self._api.get(f"/connections/{name}")
-            except MakewholeError:
-                self._known[name] = None
-        return self._known.get(name)
+    def _remote(self, name: str) -> _RemoteConnection:
+        """Return what is known of a connection that this machine does not describe."""
+        if name not in self._known:
+            self._known[name] = self._ask_for(name)
+        return self._known[name]
+
+    def _ask_for(self, name: str) -> _RemoteConnection:
+        """Ask Airflow for a connection. It looks in its database alone: another backend of secrets, or the environment
+        of its workers, may have what that has not, unless the service is the stack on this machine."""
+        is_remote = bool(os.environ.get(URL_VARIABLE))
+        if self._api is None:
+            return _RemoteConnection(
+                why="not here, and Airflow, which may have it, cannot be asked" if is_remote else ""
+            )
+        try:
+            return _RemoteConnection(
+                fields=self._api.get(f"/connections/{name}"), why="Airflow has it, and this machine does not"
+            )
+        except AirflowRefusedError as error:
+            if error.status != httpx.codes.NOT_FOUND:
+                return _RemoteConnection(
+                    why=f"not here, and Airflow does not say whether it has it (HTTP {error.status})"
+                )
+        except MakewholeError:
+            return _RemoteConnection(why="not here, and Airflow, which may have it, cannot be asked")
+        where = f"a secrets backend, or {variable_of(name)} of its workers, may"
+        return _RemoteConnection(why=f"not here, and Airflow's database has it not; {where}" if is_remote else "")
+
+
+@contextmanager
+def _asking_airflow(found: Readiness, thing: str) -> Iterator[None]:
+    """Run a block that asks Airflow for a thing: what this user may not see is not asked."""
+    with found.asking(thing, "Airflow"):
+        try:
+            yield
+        except AirflowRefusedError as error:
+            if error.status != httpx.codes.FORBIDDEN:
+                raise
+            found.asked.remove(thing)
+            found.not_asked.append(f"{thing}: Airflow does not show it to this user (HTTP {error.status})")
 
 
 def _is_here(name: str) -> bool:

@@ -10,12 +10,20 @@ from rich.markdown import Markdown, TableElement
 from rich.table import Table
 from rich.text import Text
 
-from makewhole.cli.airflow_api import Access, AirflowApi, AirflowRefusedError, access, airflow
+from makewhole.cli.airflow_api import (
+    Access,
+    AirflowApi,
+    AirflowAwayError,
+    AirflowRefusedError,
+    access,
+    airflow,
+    is_undecided,
+)
 from makewhole.cli.environment import AsJson, console, printable, service_environment
 from makewhole.cli.plan.control import PlanId, known_plan
 from makewhole.cli.plan.open_questions import question_about
 from makewhole.journal.database import connect
-from makewhole.model.errors import PermanentError, RefusedError
+from makewhole.model.errors import PermanentError, RefusedError, TransientError
 from makewhole.model.plan import PlanState
 
 _console = console()
@@ -118,8 +126,14 @@ def _send(api: AirflowApi, person: Access, name: str, question: dict[str, Any], 
     path = f"/dags/{task['dag_id']}/dagRuns/{task['dag_run_id']}/taskInstances/{task['task_id']}/-1/hitlDetails"
     try:
         api.send("PATCH", path, {"chosen_options": [option], "params_input": {}})
-    except AirflowRefusedError as error:
-        if error.status != _FORBIDDEN:
+    except (AirflowAwayError, AirflowRefusedError) as error:
+        if is_undecided(error):
+            page = f"{person.run_url(task['dag_id'], task['dag_run_id'])}/required_actions"
+            raise TransientError(
+                f"Airflow went away while it was given the answer for {name}, and may have taken it: {page} shows "
+                "whether it still asks. If it does, answer again"
+            ) from error
+        if isinstance(error, AirflowAwayError) or error.status != _FORBIDDEN:
             raise
         names = ", ".join(user["name"] for user in question.get("assigned_users") or ())
         who = names or "those who have the right to answer in this DAG"

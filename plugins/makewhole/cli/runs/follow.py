@@ -8,30 +8,38 @@ import httpx
 from rich.console import Console
 from rich.text import Text
 
-from makewhole.cli.airflow_api import Access, AirflowApi, AirflowRefusedError
+from makewhole.cli.airflow_api import Access, AirflowApi, AirflowAwayError, AirflowRefusedError
 from makewhole.cli.plan.open_questions import acceptance_of_run, plan_of_run
-from makewhole.model.errors import TransientError
+from makewhole.model.errors import PermanentError, TransientError
 
 _ENDED = ("success", "failed")
 _POLL_SECONDS = 1.0
 _AWAY_SECONDS = 600.0  # longer than an API server takes to be started again, or moved to another machine
 
 
-def follow(api: AirflowApi, dag: str, run_id: str, out: Console, where: Access) -> None:
-    """Poll until the run has ended. A run goes on while its API server is started again, and so does this.
+def follow(api: AirflowApi, dag: str, run_id: str, out: Console, where: Access) -> str:
+    """Poll until the run has ended; return its state. A run goes on while its API server is started again, and so does
+    this.
 
     Raises:
         TransientError: Airflow has not answered for ten minutes.
+        PermanentError: it does not take the token any more, or what answers is no Airflow any more.
     """
+    goes_on = (
+        f"Run {run_id} goes on without this command: {where.run_url(dag, run_id)}, or `makewhole windows`, says how it "
+        "ended"
+    )
     followed = _FollowedRun(api, dag, run_id, out, where)
     with out.status("starting") as status:
         away_since: float | None = None
         while True:
             try:
-                if followed.look(status.update):
-                    return
+                if state := followed.look(status.update):
+                    return state
                 away_since = None
-            except (httpx.TransportError, AirflowRefusedError) as error:
+            except PermanentError as error:
+                raise PermanentError(f"{error}\n{goes_on}") from error
+            except (AirflowAwayError, AirflowRefusedError) as error:
                 if isinstance(error, AirflowRefusedError) and not httpx.codes.is_server_error(error.status):
                     raise
                 if away_since is None:
@@ -39,8 +47,7 @@ def follow(api: AirflowApi, dag: str, run_id: str, out: Console, where: Access) 
                     away_since = time.monotonic()
                 if time.monotonic() - away_since > _AWAY_SECONDS:
                     raise TransientError(
-                        f"Airflow has not answered for {_AWAY_SECONDS / 60:.0f} min. Run {run_id} goes on without this "
-                        f"command: {where.run_url(dag, run_id)}, or `makewhole windows`, says how it ended"
+                        f"Airflow has not answered for {_AWAY_SECONDS / 60:.0f} min. {goes_on}"
                     ) from error
             time.sleep(_POLL_SECONDS)
 
@@ -53,9 +60,9 @@ class _FollowedRun:
         self._seen: dict[str, str] = {}
         self._asked_tries: set[int] = set()
 
-    def look(self, update: Callable[[str], None]) -> bool:
-        """Print what has changed since the last look; return whether the run has ended. Harmless to do again when
-        Airflow stopped answering in the middle."""
+    def look(self, update: Callable[[str], None]) -> str | None:
+        """Print what has changed since the last look; return the state in which the run has ended, None before.
+        Harmless to do again when Airflow stopped answering in the middle."""
         path = f"/dags/{self._dag}/dagRuns/{self._run_id}"
         tasks = self._api.get(f"{path}/taskInstances", limit=100)["task_instances"]
         for task in sorted(tasks, key=lambda task: task["start_date"] or "9999"):
@@ -63,7 +70,8 @@ class _FollowedRun:
             if task["state"] == "awaiting_input" and task["try_number"] not in self._asked_tries:
                 self._print_question()
                 self._asked_tries.add(task["try_number"])
-        return self._api.get(path)["state"] in _ENDED
+        state = str(self._api.get(path)["state"])
+        return state if state in _ENDED else None
 
     def _print_question(self) -> None:
         """Print what waits for a person, and the command to answer it."""

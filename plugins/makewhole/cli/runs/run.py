@@ -46,12 +46,13 @@ def parse_time(text: str) -> datetime:
 
 @dataclass(frozen=True, kw_only=True)
 class _RunRequest:
-    """The window that a run is to open. `dag` has the on-call form of the pipeline."""
+    """The window that a run is to open. `dag` has the on-call form of the pipeline; `end` None: when its task opens the
+    window, by the clock of that machine."""
 
     pipeline: str
     dag: str
     start: datetime | None
-    end: datetime
+    end: datetime | None
     plan_only: bool
     read_again: bool
     reason: str | None
@@ -61,7 +62,7 @@ class _RunRequest:
         return {
             "pipeline": self.pipeline,
             "from": None if self.start is None else self.start.isoformat(),
-            "to": self.end.isoformat(),
+            "to": None if self.end is None else self.end.isoformat(),
             "plan_only": self.plan_only,
             "read_again": self.read_again,
             "reason": self.reason,
@@ -123,18 +124,18 @@ def run(
             pipeline=pipeline,
             dag=oncall_dag_of(find_pipeline(pipeline)),
             start=start,
-            end=end or datetime.now(UTC),
+            end=end,
             plan_only=plan_only,
             read_again=read_again,
             reason=reason,
         )
         for window_request in _requests(request, window, keys, out):
-            run_id = _start(window_request, out)
+            run_id = _start(window_request, out, is_followed=follow)
             if not follow:
                 if json:
                     typer.echo(json_format.dumps({"pipeline": pipeline, "run": run_id}))
                 continue
-            document = _follow_to_end(window_request, run_id, out)
+            document = _document(window_request, run_id)
             states.append(WindowState(document["state"]))
             if json:
                 typer.echo(json_format.dumps(document, ensure_ascii=False))
@@ -248,22 +249,16 @@ def _requests_of_keys(request: _RunRequest, keys: Path, out: Console) -> list[_R
     return [replace(request, start=window.start, end=window.end) for _, window in sorted(holding.items())]
 
 
-def _start(request: _RunRequest, out: Console) -> str:
-    """Trigger a run; return its id."""
+def _start(request: _RunRequest, out: Console, *, is_followed: bool) -> str:
+    """Trigger a run, and follow it to its end where that is wanted; return its id."""
     where = access()
     with airflow(where) as api:
         wait_for_pipeline(api, request.pipeline, request.dag)
         run_id = api.trigger(request.dag, request.form())
-    out.print(f"run {run_id}: {where.run_url(request.dag, run_id)}")
+        out.print(f"run {run_id}: {where.run_url(request.dag, run_id)}")
+        if is_followed:
+            follow(api, request.dag, run_id, out, where)
     return run_id
-
-
-def _follow_to_end(request: _RunRequest, run_id: str, out: Console) -> dict[str, Any]:
-    """Follow a run; return its window as it ended."""
-    where = access()
-    with airflow(where) as api:
-        follow(api, request.dag, run_id, out, where)
-    return _document(request, run_id)
 
 
 def _document(request: _RunRequest, run_id: str) -> dict[str, Any]:

@@ -109,11 +109,6 @@ class _PreparedRecords:
         return self.target.write(self.chunk.number, self.records.without(refused), guard, on_sent)
 
 
-def replay_identity(plan_id: str, target: str) -> str:
-    """Return the transactional id of a plan at a topic, also the group whose committed offset is its marker."""
-    return f"replay-{plan_id}-{target}"
-
-
 def chunk_records(plan: Plan, chunk: Chunk) -> ReplayRecords:
     """Return the records of a chunk with the lineage of their plan."""
     lineage = LineageHeaders(plan=plan.id, window=f"{plan.pipeline}/{plan.window}", chunk=chunk.number)

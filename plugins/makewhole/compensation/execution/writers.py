@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
 
-from makewhole.compensation.execution.kafka_target import KafkaTarget, replay_identity
+from makewhole.compensation.execution.kafka_target import KafkaTarget
 from makewhole.compensation.execution.look_again.look_again import LookAgain
 from makewhole.compensation.execution.rescan import chunks_in_topic
 from makewhole.compensation.execution.table_target import TableTarget
 from makewhole.compensation.execution.targets import PlanAtTarget, Target, TargetWriter
 from makewhole.journal.plans import LogEnds
 from makewhole.kafka.offsets import stable_offsets
-from makewhole.kafka.replay import ReplayWriter
+from makewhole.kafka.replay import ReplayWriter, replay_identity
 from makewhole.kinds import tables_of
 from makewhole.model.connection import kafka_of
 from makewhole.model.points import has_log

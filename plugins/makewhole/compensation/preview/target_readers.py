@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
-from makewhole.compensation.execution.kafka_target import chunk_records, replay_identity
+from makewhole.compensation.execution.kafka_target import chunk_records
 from makewhole.compensation.execution.look_again.erased_items import keys_brought_back, refuse_erased
 from makewhole.compensation.execution.look_again.look_again import LookAgain
 from makewhole.compensation.execution.table_target import chunk_items
@@ -16,7 +16,7 @@ from makewhole.compute.decode.value_format import ValueFormat
 from makewhole.compute.keys import KeyProblem
 from makewhole.journal.plans import StoredPlan
 from makewhole.kafka.offsets import committed
-from makewhole.kafka.replay import MARKER_TOPIC, now_ms, topic_rules
+from makewhole.kafka.replay import MARKER_TOPIC, now_ms, replay_identity, topic_rules
 from makewhole.kafka.replay_records import Header
 from makewhole.kinds import tables_of
 from makewhole.model.connection import kafka_of

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 from typing import Any
 
 from airflow.sdk import BaseNotifier
@@ -10,14 +11,17 @@ from makewhole.model.errors import ConfigurationError, Problem, TransientError
 from makewhole.model.people.notices import Channel
 from makewhole.orchestration.notices.compose import Message
 
+_STATUS = re.compile(r"(?:\A|[Ss]tatus [Cc]ode: ?)([1-5]\d\d)\b")
+
 
 class NotSentError(TransientError):
     """A notifier did not take a message."""
 
 
 def send(channel: Channel, message: Message, place: str) -> None:
-    """Send a message through a channel. `place` names it for errors; what the notifier says of itself may hold data of
-    its own, so that only the kind of its error is named.
+    """Send a message through a channel. `place` names it for errors. What a notifier says of itself may hold data of
+    its own, or the URL of a webhook, which is a secret: only the kind of its error is named, and no error of ours has
+    it as its cause, which logs would show.
 
     Raises:
         ConfigurationError: the class or its arguments cannot be used.
@@ -28,12 +32,12 @@ def send(channel: Channel, message: Message, place: str) -> None:
     try:
         notifier.render_template_fields(context)
     except Exception as error:
-        raise _unusable(place, f"has an argument that cannot be rendered ({type(error).__name__})") from error
+        raise _unusable(place, f"has an argument that cannot be rendered ({type(error).__name__})") from None
     _require_rendered(notifier, channel, place)
     try:
         notifier.notify(context)
     except Exception as error:
-        raise NotSentError(f"{channel.notifier} did not send: {type(error).__name__}: {_first_line(error)}") from error
+        raise NotSentError(f"{channel.notifier} did not send: {type(error).__name__}{_status(error)}") from None
 
 
 def notifier_class(channel: Channel, place: str) -> type[BaseNotifier]:
@@ -58,7 +62,7 @@ def _notifier(channel: Channel, place: str) -> BaseNotifier:
     try:
         return kind(**channel.arguments)
     except Exception as error:
-        raise _unusable(place, f"does not take these arguments ({type(error).__name__})") from error
+        raise _unusable(place, f"does not take these arguments ({type(error).__name__})") from None
 
 
 def _require_rendered(notifier: BaseNotifier, channel: Channel, place: str) -> None:
@@ -69,8 +73,19 @@ def _require_rendered(notifier: BaseNotifier, channel: Channel, place: str) -> N
         raise _unusable(place, f"renders no template in: {', '.join(sorted(plain))}")
 
 
-def _first_line(error: BaseException) -> str:
-    return str(error).partition("\n")[0][:300]
+def _status(error: Exception) -> str:
+    """Return the status that a server answered with, of HTTP or SMTP, as the end of a message; "" where none is known.
+    Airflow's own hooks have it in their text alone."""
+    response = getattr(error, "response", None)
+    for status in (
+        getattr(response, "status_code", None),
+        getattr(error, "status", None),
+        getattr(error, "smtp_code", None),
+    ):
+        if isinstance(status, int):
+            return f" ({status})"
+    in_text = _STATUS.search(str(error))
+    return f" ({in_text[1]})" if in_text else ""
 
 
 def _unusable(place: str, found: str) -> ConfigurationError:

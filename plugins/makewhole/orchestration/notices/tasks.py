@@ -22,13 +22,15 @@ logger = logging.getLogger(__name__)
 def notify_of_run(context: Mapping[str, Any]) -> None:
     """Send what is new of the pipeline of a run, after one of its tasks has ended. Whatever goes wrong is logged alone:
     the DAG `makewhole_notify` tries again."""
+    from makewhole.journal.step_failures import reason_of
+
     try:
         name = pipeline_of(context)
         pipeline = None if name is None else find_pipeline(name)
         if pipeline is not None and pipeline.notify is not None:
             _send(pipeline)
     except Exception as error:  # of Airflow, a notifier, a driver: none may change the end of a task
-        logger.warning("nothing was sent to people now; %s tries again: %s", task_ids.NOTIFY_DAG, error)
+        logger.warning("nothing was sent to people now; %s tries again: %s", task_ids.NOTIFY_DAG, reason_of(error))
 
 
 def pipeline_of(context: Mapping[str, Any]) -> str | None:

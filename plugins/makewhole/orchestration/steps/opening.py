@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import get_current_context
-from airflow.sdk.exceptions import AirflowFailException
 
+from makewhole.model.errors import RequestRefusedError
 from makewhole.orchestration.access import requested_name
-from makewhole.orchestration.steps.recorded_failure import recorded
+from makewhole.orchestration.steps.recorded_failure import is_by_form, recorded
 from makewhole.orchestration.steps.step import step
 from makewhole.orchestration.steps.window_of_run import load_ready_pipeline, opened_window
 from makewhole.orchestration.task_ids import POLL_SECONDS, request_id
@@ -93,7 +93,7 @@ def _window_request(context: Mapping[str, Any]) -> "Request":
     from makewhole.window.opening.interval import Request
 
     run, form = context["dag_run"], context["params"]
-    if run.run_type in ("scheduled", "backfill") and run.data_interval_end is not None:
+    if not is_by_form(run):
         start, end = run.data_interval_start, run.data_interval_end
         if start == end:
             start = None
@@ -114,14 +114,14 @@ def parse_moment(text: str | None) -> datetime | None:
     """Read a time of the form; without an offset it is UTC.
 
     Raises:
-        AirflowFailException: it is not a time.
+        RequestRefusedError: it is not a time.
     """
     if not text:
         return None
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise AirflowFailException(f"{text!r} is not a time; write it like 2026-01-31T02:00:00+00:00") from None
+        raise RequestRefusedError(f"{text!r} is not a time; write it like 2026-01-31T02:00:00+00:00") from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 

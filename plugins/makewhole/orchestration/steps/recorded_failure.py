@@ -3,6 +3,7 @@
 import functools
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow.sdk import get_current_context
@@ -13,7 +14,7 @@ from airflow.sdk.exceptions import (
     AirflowTaskTimeout,
 )
 
-from makewhole.model.errors import MakewholeError, NotYetError
+from makewhole.model.errors import MakewholeError, NotYetError, RequestRefusedError
 from makewhole.orchestration.task_ids import OPEN_WINDOW, PLANT_FAULTS, pipeline_of_dag
 
 if TYPE_CHECKING:
@@ -41,12 +42,18 @@ def recorded(function: RecordedStep) -> RecordedStep:
         except _NO_FAILURE:
             raise
         except (Exception, AirflowTaskTimeout) as error:
-            record_failure(step_place(context, *args), error)
+            is_request = isinstance(error, RequestRefusedError) and is_by_form(context["dag_run"])
+            record_failure(replace(step_place(context, *args), is_request=is_request), error)
             raise
         forget_failure(step_place(context, *args))
         return result
 
     return run  # type: ignore[return-value]
+
+
+def is_by_form(run: Any) -> bool:
+    """Return whether a run is what a form asked for, and not one of the intervals of its DAG."""
+    return run.run_type not in ("scheduled", "backfill") or run.data_interval_end is None
 
 
 def step_place(context: Mapping[str, Any], pipeline: str | None = None) -> "StepPlace":

@@ -5,12 +5,14 @@ from datetime import datetime
 
 from makewhole.kafka.group_offsets import read_group_offsets
 from makewhole.kafka.offsets import TopicLog
+from makewhole.kafka.offsets_by_time import first_record_stamps
 from makewhole.kafka.scan.batch_statistics import TRANSACTIONAL
 from makewhole.model.connection import Connection
 from makewhole.model.delivery.weaknesses import Fault, Severity, Weakness
 from makewhole.model.hops import Hop
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.text import counted, duration
+from makewhole.model.window import PartitionRange
 from makewhole.window.delivery.claims import HopClaim
 from makewhole.window.delivery.topics import JudgedTopic
 from makewhole.window.readers.hop_offsets import read_hop_offsets
@@ -84,14 +86,19 @@ def _group(pipeline: Pipeline, hop: Hop, topic: JudgedTopic, log: TopicLog, now:
 def _lag(
     pipeline: Pipeline, hop: Hop, log: TopicLog, committed: Mapping[int, int | None], now: datetime
 ) -> Iterator[Weakness]:
-    """Yield the group when records that are older than `settle` stand before it."""
-    settled, ends = log.offsets_at(now - pipeline.settle), log.stable_ends()
-    late = {}
+    """Yield the group when records that are older than `settle` stand before it. The end of a transaction is none, nor
+    is an aborted record: a reader that commits what it has read stands there as long as nothing follows."""
+    settled, ends, topic_id = log.offsets_at(now - pipeline.settle), log.stable_ends(), log.describe().topic_id
+    ahead = {}
     for partition, end in ends.items():
         due, reads_next = settled.get(partition), committed.get(partition)
         due = end.offset if due is None else min(due, end.offset)
         if reads_next is not None and reads_next < due:
-            late[partition] = due - reads_next
+            ahead[partition] = PartitionRange(
+                topic=log.topic, topic_id=topic_id, partition=partition, lo=reads_next, hi=due
+            )
+    stamps = first_record_stamps(log, ahead.values()) if ahead else {}
+    late = {partition: part.span for partition, part in ahead.items() if stamps[partition] is not None}
     if late:
         settle = duration(int(pipeline.settle.total_seconds() * 1000))
         yield _weak(

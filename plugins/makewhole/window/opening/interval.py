@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from makewhole.journal.windows import WindowBounds
-from makewhole.model.errors import RefusedError
+from makewhole.model.errors import RequestRefusedError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,16 +27,16 @@ def require_past(request: Request) -> None:
     """Refuse an interval that is not over, or has no length.
 
     Raises:
-        RefusedError: it ends in the future, or not after its start.
+        RequestRefusedError: it ends in the future, or not after its start.
     """
     now = datetime.now(UTC)
     if request.end > now:
-        raise RefusedError(
+        raise RequestRefusedError(
             f"the interval ends at {request.end.isoformat()}, which is in the future; a window can only be judged "
             "after its end. Choose an end before now"
         )
     if request.start is not None and request.start >= request.end:
-        raise RefusedError(
+        raise RequestRefusedError(
             f"the interval starts at {request.start.isoformat()} and ends at {request.end.isoformat()}; "
             "the end must be later than the start"
         )
@@ -46,7 +46,7 @@ def find_covering_window(existing: Sequence[WindowBounds], request: Request) -> 
     """Return the window that covers the requested interval; None: it ends after the last one, and a new one is due.
 
     Raises:
-        RefusedError: the interval covers several windows, or pieces of some.
+        RequestRefusedError: the interval covers several windows, or pieces of some.
     """
     if not existing or request.end > existing[-1].end:
         return None
@@ -56,7 +56,7 @@ def find_covering_window(existing: Sequence[WindowBounds], request: Request) -> 
         if ends_inside and starts_inside:
             return window
     listed = "; ".join(f"{item.number}: {interval_text(item)}" for item in existing[-10:])
-    raise RefusedError(
+    raise RequestRefusedError(
         f"the interval {moment_text(request.start)} to {moment_text(request.end)} lies across windows that exist "
         f"already; ask for one of them ({listed}), or for an end after {moment_text(existing[-1].end)}"
     )

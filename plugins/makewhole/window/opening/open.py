@@ -25,7 +25,7 @@ from makewhole.journal.results import handover_keys, snapshot_manifests
 from makewhole.journal.windows import WindowBounds
 from makewhole.kafka.offsets import TopicLog
 from makewhole.model.connection import Connection
-from makewhole.model.errors import RefusedError, TransientError
+from makewhole.model.errors import RefusedError, RequestRefusedError, TransientError
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.places.compared_columns import compared_by_hop, compared_everywhere
@@ -276,17 +276,17 @@ def _first_start(pipeline: Pipeline, request: Request) -> datetime | None:
     """Return where the first window starts; None: at the beginning of the logs.
 
     Raises:
-        RefusedError: the interval is over before the pipeline starts, or nothing says where `latest` begins.
+        RequestRefusedError: the interval is over before the pipeline starts, or nothing says where `latest` begins.
     """
     if pipeline.start == "latest":
         if request.start is None:
-            raise RefusedError(
+            raise RequestRefusedError(
                 f"{pipeline.name} has `start: latest`, and no window yet: nothing says where the first one begins. "
                 f"Say it: `makewhole run {pipeline.name} --from TIME`, or write `start: TIME` into the pipeline's file"
             )
         return request.start
     if isinstance(pipeline.start, datetime) and pipeline.start >= request.end:
-        raise RefusedError(
+        raise RequestRefusedError(
             f"{pipeline.name} starts at {pipeline.start.isoformat()} (`start:` in its file), and the interval is over "
             f"by then: it ends at {request.end.isoformat()}. Choose a later end, or an earlier `start:`"
         )

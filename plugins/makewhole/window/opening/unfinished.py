@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from makewhole.journal import continuations, windows
 from makewhole.journal.continuations import UnfinishedWindow
-from makewhole.model.errors import RefusedError
+from makewhole.model.errors import RefusedError, RequestRefusedError
 from makewhole.model.pipeline import Pipeline
 from makewhole.sql import PgConnection
 from makewhole.window.opening.interval import Request, interval_text
@@ -117,7 +117,7 @@ def continue_window(journal: PgConnection, pipeline: Pipeline, number: int, revi
     unfinished = continuations.unfinished(journal, pipeline.name, window.opened_at, number)
     left = {(unfinished_window.bounds.number, unfinished_window.bounds.revision) for unfinished_window in unfinished}
     if (number, revision) not in left:
-        raise RefusedError(
+        raise RequestRefusedError(
             f"{window.label} is {window.state.value}, or was judged again since; there is nothing left to go on with"
         )
     require_offsets(pipeline, window)

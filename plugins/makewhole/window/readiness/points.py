@@ -1,13 +1,14 @@
 """Ask for everything that the points of a pipeline name: connections, topics, groups, tables, schemas."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from types import MappingProxyType
 
 from makewhole.config.connections import from_environment
 from makewhole.journal.database import connect
 from makewhole.kafka.offsets import TopicLog
-from makewhole.kafka.rights import READ, WRITE, missing_rights
+from makewhole.kafka.replay import publish_identity, replay_identity
+from makewhole.kafka.rights import READ, WRITE, MissingRight, missing_rights, missing_to_write
 from makewhole.kinds import tables_of
 from makewhole.model.connection import Connection, KafkaConnection, RegistryConnection, kafka_of, registry_of
 from makewhole.model.errors import MakewholeError, Problem
@@ -23,6 +24,7 @@ from makewhole.window.readiness.mistakes import Readiness, Weight
 
 _PATIENCE_SECONDS = 10.0
 _FILE = "pipeline file"
+_NONE: Mapping[str, str] = MappingProxyType({})
 _ACTS: Mapping[Remedy, frozenset[str]] = {
     Remedy.UPSERT: frozenset({"insert", "update"}),
     Remedy.QUARANTINE: frozenset({"delete"}),
@@ -30,9 +32,9 @@ _ACTS: Mapping[Remedy, frozenset[str]] = {
 """The acts of a remedy with rows of the target of its hop."""
 
 
-def look_at_points(found: Readiness, pipeline: Pipeline, elsewhere: Collection[str] = ()) -> None:
+def look_at_points(found: Readiness, pipeline: Pipeline, elsewhere: Mapping[str, str] = _NONE) -> None:
     """Note everything that is wrong with what the points name; a connection that is away leaves out what it leads to.
-    `elsewhere`: connections that are described where this process cannot read them."""
+    `elsewhere`: connections that are, or may be, described where this process cannot read them, each with why."""
     connections = _read_connections(found, pipeline, _connections_of(pipeline), elsewhere)
     silent: set[str] = set()
     for point in pipeline.points.values():
@@ -67,13 +69,13 @@ def _read_connections(
     found: Readiness,
     pipeline: Pipeline,
     named: Mapping[str, TablePoint | TopicPoint],
-    elsewhere: Collection[str] = (),
+    elsewhere: Mapping[str, str] = _NONE,
 ) -> dict[str, Connection]:
     """Return the connections that are described as they should be, and lead to the kind of system that is needed."""
     connections: dict[str, Connection] = {}
     for name, point in sorted(named.items()):
         if name in elsewhere:
-            found.not_asked.append(f"connection {name}: Airflow has it, and this machine does not")
+            found.not_asked.append(f"connection {name}: {elsewhere[name]}")
             continue
         with found.asking(f"connection {name}", f"points.{point.name}"):
             connection = from_environment(name).limited(pipeline.time_limits.longest.total_seconds())
@@ -114,6 +116,9 @@ def _look_at_topic(
             found.note(_no_right_on_topic(point, "Read"))
         if _is_written(pipeline, point) and missing_rights(connection, point.topic, [WRITE]):
             found.note(_no_right_on_topic(point, "Write"), Weight.REPAIRS)
+        for identity in _identities(pipeline, point):
+            for missing in missing_to_write(connection, identity):
+                found.note(_no_right_to_replay(point, missing), Weight.REPAIRS)
         for hop in pipeline.hops_from(point.name):
             _look_at_group(found, hop, point, log)
     if len(found.of(Weight.AWAY)) > before:
@@ -127,6 +132,22 @@ def _no_right_on_topic(point: TopicPoint, right: str) -> Problem:
     )
     found = f"connection {point.connection} has no right to {right} topic {point.topic}"
     return Problem(file=_FILE, path=f"points.{point.name}.topic", found=found, remedy=remedy)
+
+
+def _no_right_to_replay(point: TopicPoint, missing: MissingRight) -> Problem:
+    found = f"connection {point.connection} has no right to {missing.right}; repairs write in transactions"
+    remedy = f"Run as an administrator: {missing.command} (docs/rights.md)"
+    return Problem(file=_FILE, path=f"connection {point.connection}", found=found, remedy=remedy)
+
+
+def _identities(pipeline: Pipeline, point: TopicPoint) -> Iterator[str]:
+    """Yield the transactional ids by which remedies, and what is published, write to a topic: of a plan one that is
+    never there."""
+    if point.name in _repaired_topics(pipeline):
+        yield replay_identity(f"{pipeline.name}-0", point.name)
+    for publish in pipeline.publish:
+        if publish.topic == point.name:
+            yield publish_identity(pipeline.name, publish.point, point.topic)
 
 
 def _is_written(pipeline: Pipeline, point: TopicPoint) -> bool:

@@ -115,6 +115,22 @@ def test_transactions_leave_only_the_isolation_of_readers_unknown(clean: Reconci
     assert found(clean) == [(UNKNOWN, "isolation.level")]
 
 
+def test_a_group_that_stands_before_the_end_of_a_transaction_does_not_lag(clean: ReconciledShop) -> None:
+    """A consumer that commits the last record and one; behind it stand a marker, and an aborted transaction."""
+    clean.sql("alter table warehouse add primary key (id)")
+    delete_records(clean.admin, clean.topic, {0: 5})
+    claim(clean, "exactly-once")
+    clean.end_transaction(clean.begin_transaction(orders([7, 8])), is_committed=True)
+    commit_group(clean.bootstrap, clean.topic, clean.topic, 7)
+    assert found(clean) == [(UNKNOWN, "isolation.level")]
+
+    clean.end_transaction(clean.begin_transaction(orders([9])), is_committed=False)
+    assert (RISK, "lag") not in found(clean)
+
+    clean.end_transaction(clean.begin_transaction(orders([10])), is_committed=True)
+    assert (RISK, "lag") in found(clean)
+
+
 def test_a_log_without_records_says_nothing_of_its_producers(clean: ReconciledShop) -> None:
     delete_records(clean.admin, clean.topic, {0: 5})
 
