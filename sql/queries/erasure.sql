@@ -31,6 +31,10 @@ select pg_advisory_unlock_all()
 -- Keep the files of past windows from being written again, as others may, too. False: an erasure does.
 select pg_try_advisory_lock_shared(hashtextextended('makewhole files of ' || %(pipeline)s, 0))
 
+-- hold_files --
+-- Keep the files of past windows from being written again until the transaction ends. False: an erasure does.
+select pg_try_advisory_xact_lock_shared(hashtextextended('makewhole files of ' || %(pipeline)s, 0))
+
 -- unshare_files --
 -- Give back what was shared.
 select pg_advisory_unlock_shared(hashtextextended('makewhole files of ' || %(pipeline)s, 0))

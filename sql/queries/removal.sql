@@ -140,6 +140,10 @@ select files::text from makewhole.key_run where pipeline = %(pipeline)s and numb
 union all
 select to_json(uri)::text from makewhole.certificate where pipeline = %(pipeline)s and number = %(number)s
 
+-- texts_of_merge --
+-- Read the text in which the files of a merged run of the key index are named.
+select files::text as text from makewhole.key_merge where pipeline = %(pipeline)s and attempt = %(attempt)s
+
 -- count_findings --
 -- Count the findings of a window whose keys and evidence can go. What is open may dispute a value, be accepted or be
 -- repaired: it stays.

@@ -17,6 +17,7 @@ from makewhole.erasure.erase_key import (
     Holdings,
     erase_key,
     holdings_of,
+    paths_below,
 )
 from makewhole.journal.database import JournalSession, journal_dsn
 from makewhole.journal.retention.erasures import ErasedKey, require_quiet
@@ -98,9 +99,10 @@ def erase(
 
 
 def _would_go(context: ErasureContext, key: ErasedKey) -> Holdings:
+    before = paths_below(context.storage, key.pipeline)
     with context.journal.transaction() as journal:
         require_quiet(journal, key.pipeline)
-    return holdings_of(context, key)
+    return holdings_of(context, key, before)
 
 
 def _document(pipeline: str, found: Holdings, done: ErasureDone | None) -> dict[str, Any]:
@@ -122,6 +124,9 @@ def _show_first(found: Holdings, *, is_dry: bool) -> None:
 
 
 def _show(found: Holdings, did: str) -> None:
+    if found.half_written:
+        left = counted(len(found.half_written), "file")
+        _console.print(f"{left} that attempts which died left half written, and that may have it, {did}")
     if found.is_empty:
         _console.print("nothing is there of this key")
         return

@@ -6,8 +6,9 @@ import polars as pl
 
 from makewhole.compute.keys import hash_hex
 from makewhole.erasure.erase_key import EraseRequest, ErasureContext, ErasureDone, erase_key
+from makewhole.erasure.half_written import require_unnamed
 from makewhole.journal.retention import erasures
-from makewhole.lake.storage import Storage
+from makewhole.model.errors import CorruptionError
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.retention import Erasure, erased_among
 
@@ -21,6 +22,7 @@ def erase_again(context: ErasureContext, pipeline: Pipeline) -> Iterator[Erasure
 
     Raises:
         RefusedError: a window is open, or a plan or a question waits; nothing was erased.
+        CorruptionError: a file that the journal names cannot be read.
         TransientError: a system does not answer; what is left goes next time.
     """
     with context.journal.transaction() as journal:
@@ -29,21 +31,21 @@ def erase_again(context: ErasureContext, pipeline: Pipeline) -> Iterator[Erasure
             return
         since = min(one.erased_at or one.asked_at for one in known)
         numbers = erasures.windows_since(journal, pipeline.name, since)
-    for key, erasure in sorted(_keys_back(context.storage, pipeline.name, numbers, known).items()):
+    for key, erasure in sorted(_keys_back(context, pipeline.name, numbers, known).items()):
         request = EraseRequest(pipeline=pipeline, key=key, asked_by=erasure.asked_by, reason=erasure.reason)
         yield erase_key(context, request)
 
 
-def _keys_back(storage: Storage, pipeline: str, numbers: Sequence[int], known: Sequence[Erasure]) -> dict[str, Erasure]:
+def _keys_back(
+    context: ErasureContext, pipeline: str, numbers: Sequence[int], known: Sequence[Erasure]
+) -> dict[str, Erasure]:
     """Return the keys in snapshots of windows that were erased on request, each with its latest erasure. Most others
     are left out by sixteen bits of their hashes."""
-    prefixes = sorted({one.prefix for one in known})
+    storage, prefixes = context.storage, sorted({one.prefix for one in known})
     found: dict[str, Erasure] = {}
     for number in numbers:
         files = storage.files_below(f"{pipeline}/window={number}")
-        for path in (file.path for file in files if file.path.endswith(".parquet")):
-            if not set(_COLUMNS) <= set(storage.columns(path)):
-                continue
+        for path in _with_keys(context, pipeline, [file.path for file in files if file.path.endswith(".parquet")]):
             for part in storage.parquet_batches([path], _COLUMNS, _ROWS):
                 own = part.filter((pl.col("key_hi") % _BITS).is_in(prefixes)).unique()
                 hashes = dict(own.select("key", hash_hex()).iter_rows())
@@ -51,3 +53,18 @@ def _keys_back(storage: Storage, pipeline: str, numbers: Sequence[int], known: S
                     if erased_among(known, [key_hash]):
                         found[key] = next(one for one in reversed(known) if one.is_of(key_hash))
     return found
+
+
+def _with_keys(context: ErasureContext, pipeline: str, paths: Sequence[str]) -> list[str]:
+    """Return the files that have keys with their hashes, of those that are whole: what is half written is not named."""
+    wanted, unreadable = list[str](), dict[str, CorruptionError]()
+    for path in paths:
+        try:
+            columns = context.storage.columns(path)
+        except CorruptionError as error:
+            unreadable[path] = error
+        else:
+            wanted += [path] if set(_COLUMNS) <= set(columns) else []
+    with context.journal.transaction() as journal:
+        require_unnamed(journal, context.storage, pipeline, unreadable)
+    return wanted

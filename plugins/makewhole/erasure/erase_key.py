@@ -13,16 +13,19 @@ import polars as pl
 
 from makewhole.compute.keys import hash_hex, with_hash
 from makewhole.erasure.archived_records import positions_of, rewritten_segments, segments_of
+from makewhole.erasure.half_written import require_unnamed, unfinished_files, unreadable_segments
 from makewhole.erasure.planned_actions import AtTargets, erase_at_targets, hash_of_now, payload_path, payloads_without
-from makewhole.erasure.stored_rows import RowsOfKey, renew_filter, rows_of_key, write_without
+from makewhole.erasure.stored_rows import RowsOfKey, renew_filter, search_files, write_without
 from makewhole.journal.database import JournalSession
 from makewhole.journal.retention import erasures
 from makewhole.journal.retention.erasures import ErasedKey, PlanOfKey
 from makewhole.journal.retention.file_locks import leave_files, require_files
+from makewhole.lake.give_name import unfinished_path
 from makewhole.lake.storage import Storage, StoredFile
 from makewhole.model.connection import Connection
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.retention import Erasure
+from makewhole.publishing.layout import published_below
 from makewhole.signing.keys import SigningKey
 
 FORMAT = "makewhole erasure 1"
@@ -57,7 +60,8 @@ class ErasureContext:
 @dataclass(frozen=True, kw_only=True)
 class Holdings:
     """Everything that makewhole has of a key: rows of the journal by what they are, files with rows, records in
-    archives, plans. `filters`: files that may say that a log has it."""
+    archives, plans. `filters`: files that may say that a log has it. `half_written`: files that may have it, which
+    attempts that died left."""
 
     journal: Mapping[str, int]
     files: tuple[RowsOfKey, ...]
@@ -65,6 +69,7 @@ class Holdings:
     filters: tuple[str, ...]
     plans: tuple[PlanOfKey, ...]
     payloads: Mapping[str, str]
+    half_written: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -78,6 +83,7 @@ class Holdings:
             "files": [{"path": found.path, "rows": found.rows} for found in self.files],
             "archives": dict(self.archives),
             "filters": list(self.filters),
+            "half_written": list(self.half_written),
             "plans": [{"id": plan.id, "actions": len(plan.seqs), "targets": list(plan.targets)} for plan in self.plans],
         }
 
@@ -93,20 +99,29 @@ class ErasureDone:
     stays: tuple[str, ...] = field(default=())
 
 
-def holdings_of(context: ErasureContext, key: ErasedKey) -> Holdings:
+def holdings_of(context: ErasureContext, key: ErasedKey, before: frozenset[str]) -> Holdings:
     """Find everything that makewhole has of a key; nothing is changed.
 
+    `before` are the files that were there before nothing was at work: what is half written of them stays so. Others may
+    be of windows that were opened since.
+
     Raises:
-        CorruptionError: an archive that may hold it cannot be read.
+        CorruptionError: an archive, or another file that the journal names and that may hold it, cannot be read.
         TransientError: the journal or the storage does not answer.
     """
+    storage = context.storage
     with context.journal.transaction(idle_seconds=60) as journal:
         in_journal, plans = erasures.count_rows(journal, key), erasures.plans_of_key(journal, key)
-    files = context.storage.files_below(key.pipeline)
-    rows = tuple(rows_of_key(context.storage, iter(files), key))
-    segments = segments_of(context.storage, files)
-    rewritten = list(rewritten_segments(context.storage, segments, positions_of(rows, segments)))
-    payloads = {plan.id: path for plan in plans if (path := payload_path(context.storage, files, plan)) is not None}
+    files = _own_files(storage, key.pipeline)
+    searched = search_files(storage, files, key)
+    rows, segments = searched.rows, segments_of(storage, files)
+    rewritten = list(rewritten_segments(storage, segments, positions_of(rows, segments)))
+    paths = {file.path for file in files}
+    damaged = {**searched.unreadable, **unreadable_segments(storage, paths)}
+    left = {path: error for path, error in damaged.items() if path in before}
+    with context.journal.transaction(idle_seconds=60) as journal:
+        require_unnamed(journal, storage, key.pipeline, left)
+    payloads = {plan.id: path for plan in plans if (path := payload_path(storage, files, plan)) is not None}
     return Holdings(
         journal=in_journal,
         files=rows,
@@ -114,6 +129,7 @@ def holdings_of(context: ErasureContext, key: ErasedKey) -> Holdings:
         filters=tuple(_filters_of_tails(files, key.pipeline)),
         plans=tuple(plans),
         payloads=payloads,
+        half_written=tuple(sorted({*left, *before.intersection(unfinished_files(paths))})),
     )
 
 
@@ -130,19 +146,34 @@ def erase_key(context: ErasureContext, request: EraseRequest) -> ErasureDone:
         CorruptionError: an archive that holds it cannot be read.
         TransientError: a system does not answer, or files are being merged or removed; ask again, and it goes on.
     """
+    before = paths_below(context.storage, request.pipeline.name)
     try:
         with context.journal.transaction() as journal:
             require_files(journal, request.pipeline.name)
             erasure = erasures.begin(journal, request.erased, request.reason, request.asked_by)
-        return _erase(context, request, erasure)
+        return _erase(context, request, erasure, before)
     finally:
         leave_files(context.journal)
 
 
-def _erase(context: ErasureContext, request: EraseRequest, erasure: Erasure) -> ErasureDone:
+def paths_below(storage: Storage, pipeline: str) -> frozenset[str]:
+    """Return the files of a pipeline, to be listed before it is known that nothing is at work (`holdings_of`)."""
+    return frozenset(file.path for file in _own_files(storage, pipeline))
+
+
+def _own_files(storage: Storage, pipeline: str) -> list[StoredFile]:
+    """Return the files of a pipeline without those that are published for everyone."""
+    published = f"{published_below(pipeline)}/"
+    return [file for file in storage.files_below(pipeline) if not file.path.startswith(published)]
+
+
+def _erase(context: ErasureContext, request: EraseRequest, erasure: Erasure, before: frozenset[str]) -> ErasureDone:
     key = request.erased
-    found = holdings_of(context, key)
+    found = holdings_of(context, key, before)
     at_targets = erase_at_targets(context.journal, request.pipeline, context.connections, found.plans)
+    for path in found.half_written:
+        _note(context, erasure, path, context.storage.sha256(path), None)
+        context.storage.remove(path)
     _rewrite_archives(context, erasure, key, found)
     payloads = _rewrite_payloads(context, erasure, found)
     for rows in found.files:
@@ -191,7 +222,7 @@ def _replace(context: ErasureContext, erasure: Erasure, path: str, content: byte
     before, became = context.storage.sha256(path), sha256(content).hexdigest()
     if before == became:
         return
-    beside = f"{path}.{erasure.id}.unfinished"
+    beside = unfinished_path(path)
     context.storage.write_bytes(beside, content)
     _note(context, erasure, path, before, became)
     context.storage.put_in_place(beside, path)
@@ -204,7 +235,7 @@ def _rewrite_rows(context: ErasureContext, erasure: Erasure, rows: RowsOfKey, ke
     renew_filter(context.storage, rows)
 
 
-def _note(context: ErasureContext, erasure: Erasure, path: str, before: str, became: str) -> None:
+def _note(context: ErasureContext, erasure: Erasure, path: str, before: str, became: str | None) -> None:
     with context.journal.transaction() as journal:
         require_files(journal, path.split("/", 1)[0])
         erasures.note_file(journal, erasure, path, before, became)

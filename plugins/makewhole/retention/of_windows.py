@@ -3,20 +3,18 @@
 import re
 from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from makewhole.journal.retention import removable, removals
 from makewhole.journal.retention.removable import RemovableWindow
 from makewhole.journal.retention.removals import Amount
 from makewhole.kafka.log.archive import REMOVED
 from makewhole.key_index.files import filter_path
+from makewhole.lake.give_name import UNFINISHED
 from makewhole.lake.storage import StoredFile
 from makewhole.model.retention import Kept
 from makewhole.retention.house import House, Outcome
 
 _IN_WINDOW = re.compile(r"revision=(?P<revision>[0-9]+)/(?P<point>[^/]+)/")
-_OF_ATTEMPT = re.compile(r"(?P<whole>.*)\.([0-9a-f]{32}\.tmp|[0-9a-f]{16}\.unfinished)")
-"""A file that an attempt writes before it gives it its name."""
 _ARCHIVE = re.compile(r".*/revision=[0-9]+/[^/]+/archive(?=/)")
 
 
@@ -78,8 +76,7 @@ def _mark(house: House, files: Sequence[StoredFile], decided: datetime) -> None:
 def _unnamed(house: House, window: RemovableWindow) -> list[StoredFile]:
     """Return the files of a window that nothing in the journal names: an attempt died, or was done with them."""
     with house.journal.transaction() as journal:
-        documents = list(removable.named_texts(journal, house.pipeline.name, window.number))
-    named = {text for document in documents for text in _texts(document)}
+        named = set(removable.named_texts(journal, house.pipeline.name, window.number))
     named |= {filter_path(text) for text in named}
     lie_here = [file for file in _files(house, window) if not _is_kept(file.path)]
     whole = {house.storage.uri(file.path): file for file in [*lie_here, *_outside(house, window, named)]}
@@ -88,14 +85,14 @@ def _unnamed(house: House, window: RemovableWindow) -> list[StoredFile]:
 
 def _is_kept(path: str) -> bool:
     """Return whether a file of a window is of its archive, which goes by itself, or says that this is gone."""
-    return path.endswith(REMOVED) or (_ARCHIVE.match(path) is not None and _OF_ATTEMPT.match(path) is None)
+    return path.endswith(REMOVED) or (_ARCHIVE.match(path) is not None and UNFINISHED.match(path) is None)
 
 
 def _outside(house: House, window: RemovableWindow, named: Collection[str]) -> Iterator[StoredFile]:
     """Yield the files of a window's runs of the key index, and those that would have been its anchors."""
     of_index = f"/window={window.number}/"
     for file in house.outside_windows:
-        of_attempt = _OF_ATTEMPT.match(file.path)
+        of_attempt = UNFINISHED.match(file.path)
         anchor = "" if of_attempt is None else house.storage.uri(of_attempt["whole"])
         if of_index in file.path or anchor in named:
             yield file
@@ -106,16 +103,3 @@ def _old(house: House, files: Sequence[StoredFile]) -> list[StoredFile]:
     it at its end."""
     oldest = datetime.now(UTC) - dict(house.pipeline.keep)[Kept.ATTEMPTS]
     return [file for file in files if file.modified_at is not None and file.modified_at < oldest]
-
-
-def _texts(document: Any) -> Iterator[str]:
-    """Yield every text of a document, names of fields included."""
-    if isinstance(document, str):
-        yield document
-    elif isinstance(document, dict):
-        for name, value in document.items():
-            yield name
-            yield from _texts(value)
-    elif isinstance(document, list):
-        for value in document:
-            yield from _texts(value)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import timedelta
+from typing import Any
 
 from makewhole.model.retention import Kept
 from makewhole.sql import PgConnection, records, single_value, statements_of
@@ -45,10 +46,29 @@ def ended_plans(journal: PgConnection, pipeline: str, kind: Kept, kept: timedelt
     return records(EndedPlan, _run(journal, "ended_plans", pipeline=pipeline, kind=kind.value, kept=kept))
 
 
-def named_texts(journal: PgConnection, pipeline: str, number: int) -> Iterator[object]:
-    """Yield the documents (JSON) in which the files of a window are named."""
+def named_texts(journal: PgConnection, pipeline: str, number: int) -> Iterator[str]:
+    """Yield the texts of the documents in which the files of a window are named."""
     for (text,) in _run(journal, "texts_of_window", pipeline=pipeline, number=number):
-        yield json.loads(text)
+        yield from _texts(json.loads(text))
+
+
+def texts_of_merge(journal: PgConnection, pipeline: str, attempt: str) -> Iterator[str]:
+    """Yield the texts of the document in which the files of a merged run of the key index are named."""
+    for (text,) in _run(journal, "texts_of_merge", pipeline=pipeline, attempt=attempt):
+        yield from _texts(json.loads(text))
+
+
+def _texts(document: Any) -> Iterator[str]:
+    """Yield every text of a document, names of fields included."""
+    if isinstance(document, str):
+        yield document
+    elif isinstance(document, dict):
+        for name, value in document.items():
+            yield name
+            yield from _texts(value)
+    elif isinstance(document, list):
+        for value in document:
+            yield from _texts(value)
 
 
 def count_findings(journal: PgConnection, pipeline: str, window: RemovableWindow) -> int:
