@@ -29,7 +29,7 @@ def erase_again(context: ErasureContext, pipeline: Pipeline) -> Iterator[Erasure
         known = erasures.erasures(journal, pipeline.name)
         if not known:
             return
-        since = min(one.erased_at or one.asked_at for one in known)
+        since = min(one.asked_at for one in known)
         numbers = erasures.windows_since(journal, pipeline.name, since)
     for key, erasure in sorted(_keys_back(context, pipeline.name, numbers, known).items()):
         request = EraseRequest(pipeline=pipeline, key=key, asked_by=erasure.asked_by, reason=erasure.reason)

@@ -144,7 +144,8 @@ def erase_key(context: ErasureContext, request: EraseRequest) -> ErasureDone:
     Raises:
         RefusedError: a window is open, or a plan or a question waits.
         CorruptionError: an archive that holds it cannot be read.
-        TransientError: a system does not answer, or files are being merged or removed; ask again, and it goes on.
+        TransientError: a system does not answer, files are being merged or removed, or a window or a plan began
+            meanwhile; ask again, and it goes on.
     """
     before = paths_below(context.storage, request.pipeline.name)
     try:
@@ -249,9 +250,15 @@ def _end(
     payloads: Mapping[str, str | None],
     at_targets: AtTargets,
 ) -> None:
-    """Take the key out of the journal, and sign what was done, in one transaction."""
+    """Take the key out of the journal, and sign what was done, in one transaction.
+
+    Raises:
+        TransientError: what began since the key was searched for may have it.
+    """
     assert context.signing_key is not None
     with context.journal.transaction(idle_seconds=60) as journal:
+        require_files(journal, key.pipeline)
+        erasures.require_complete(journal, key, found.plans)
         for plan in found.plans:
             erasures.forget_actions(journal, erasure, key, plan, payloads[plan.id])
             erasures.note_plan(journal, erasure, plan, hash_of_now(journal, key.pipeline, plan, payloads[plan.id]))

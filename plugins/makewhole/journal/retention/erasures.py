@@ -2,13 +2,14 @@
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from makewhole.journal import windows
 from makewhole.journal.retention.removable import FORGOTTEN
-from makewhole.model.errors import RefusedError
+from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.refusal import RefusalCode
 from makewhole.model.retention import Erasure, mac_of, prefix_of
 from makewhole.sql import PgConnection, record, records, statements_of
@@ -47,12 +48,34 @@ def require_quiet(journal: PgConnection, pipeline: str) -> None:
     Raises:
         RefusedError: a window is open, a plan or a question waits.
     """
-    busy = [row.what for row in _run(journal, "busy", pipeline=pipeline)]
+    busy = _busy(journal, pipeline)
     if busy:
         raise RefusedError(
             f"no key of {pipeline} can be erased now: {'; '.join(busy)}. Let it end, or answer or reject it, and judge "
             "a window that broke off again (`makewhole run`); then erase the key"
         )
+
+
+def require_complete(journal: PgConnection, key: ErasedKey, plans: Sequence[PlanOfKey]) -> None:
+    """Require that nothing which may have the key began since these plans of it were found; no window is opened until
+    the transaction ends.
+
+    Raises:
+        TransientError: a window, a plan or a question did.
+    """
+    windows.lock_pipeline(journal, key.pipeline)
+    began = _busy(journal, key.pipeline)
+    if not began and plans_of_key(journal, key) != list(plans):
+        began = ["a plan with it was made, or ran"]
+    if began:
+        raise TransientError(
+            f"a key of {key.pipeline} is not erased to its end, as meanwhile {'; '.join(began)}. Let it end, or answer "
+            "or reject it; then erase the same key again, which goes on from here"
+        )
+
+
+def _busy(journal: PgConnection, pipeline: str) -> list[str]:
+    return [row.what for row in _run(journal, "busy", pipeline=pipeline)]
 
 
 def count_rows(journal: PgConnection, key: ErasedKey) -> dict[str, int]:
