@@ -2,11 +2,12 @@
 
 -- windows_with_archives --
 -- Read the certified windows that ended, and were closed, longer ago than they are kept: nothing waits for them, they are
--- not the newest, and what is published of them is there. `kind`: of what was not removed yet, or not to the end. Findings
--- stay as long as a plan of theirs can be undone: they are open again then.
+-- not the newest, and what is published of them is there. `kind`: of what was not removed yet, or not to the end. `number`:
+-- of this one alone. Findings stay as long as a plan of theirs can be undone: they are open again then.
 select of_window.number, of_window.revision
 from makewhole.window as of_window
 where of_window.pipeline = %(pipeline)s and of_window.is_newest and of_window.state = 'certified'
+    and (%(number)s is null or of_window.number = %(number)s)
     and greatest(of_window.end_time, of_window.closed_at) < now() - %(kept)s
     and of_window.number < (select max(number) from makewhole.window where pipeline = %(pipeline)s)
     and not exists (
@@ -97,7 +98,7 @@ on conflict (pipeline, kind, number, revision) where plan is null do update set 
             > coalesce((known.removed ->> 'files')::bigint + (known.removed ->> 'rows')::bigint, 0)
         then excluded.removed else known.removed
     end
-returning decided_at
+returning decided_at, kept
 
 -- done_of_plan --
 -- Note that all of it is gone.

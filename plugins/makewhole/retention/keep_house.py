@@ -33,4 +33,5 @@ def _keep(house: House) -> Iterator[Outcome]:
             plans = removable.ended_plans(journal, name, kind, kept) if kind in _OF_PLANS else []
             windows = [] if kind in _OF_PLANS else removable.removable_windows(journal, name, kind, kept)
         yield from (remove_of_plan(house, kind, plan) for plan in plans)
-        yield from (remove_of_window(house, kind, window) for window in windows)
+        outcomes = (remove_of_window(house, kind, window) for window in windows)
+        yield from (outcome for outcome in outcomes if outcome is not None)

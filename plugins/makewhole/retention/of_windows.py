@@ -6,29 +6,33 @@ from datetime import UTC, datetime
 
 from makewhole.journal.retention import removable, removals
 from makewhole.journal.retention.removable import RemovableWindow
-from makewhole.journal.retention.removals import Amount
+from makewhole.journal.retention.removals import Amount, RemovalDecision
 from makewhole.kafka.log.archive import REMOVED
 from makewhole.key_index.files import filter_path
 from makewhole.lake.give_name import UNFINISHED
 from makewhole.lake.storage import StoredFile
 from makewhole.model.retention import Kept
 from makewhole.retention.house import House, Outcome
+from makewhole.sql import PgConnection
 
 _IN_WINDOW = re.compile(r"revision=(?P<revision>[0-9]+)/(?P<point>[^/]+)/")
 _ARCHIVE = re.compile(r".*/revision=[0-9]+/[^/]+/archive(?=/)")
 
 
-def remove_of_window(house: House, kind: Kept, window: RemovableWindow) -> Outcome:
+def remove_of_window(house: House, kind: Kept, window: RemovableWindow) -> Outcome | None:
     """Decide to remove a kind of a window's, remove it, and note that it is gone; return how much it was. What is not
-    old enough yet is left to a later run."""
+    old enough yet is left to a later run, and so is a window that is needed again (None)."""
     if kind is Kept.FINDINGS:
-        return Outcome(kind=kind, window=window.number, amount=_forget_findings(house, window))
+        forgotten = _forget_findings(house, window)
+        return None if forgotten is None else Outcome(kind=kind, window=window.number, amount=forgotten)
     of_kind = _archives(house, window) if kind is Kept.ARCHIVES else _unnamed(house, window)
     files = of_kind if kind is Kept.ARCHIVES else _old(house, of_kind)
     amount = Amount(files=len(files), size_bytes=sum(file.size_bytes for file in files))
     if not house.is_dry:
         with house.journal.transaction() as journal:
-            decided = removals.decide_of_window(journal, house.pipeline.name, window, kind, house.kept(kind), amount)
+            decided = _decide(house, journal, window, kind, amount)
+        if decided is None:
+            return None
         if kind is Kept.ARCHIVES:
             _mark(house, files, decided)
         for file in files:
@@ -39,15 +43,27 @@ def remove_of_window(house: House, kind: Kept, window: RemovableWindow) -> Outco
     return Outcome(kind=kind, window=window.number, amount=amount)
 
 
-def _forget_findings(house: House, window: RemovableWindow) -> Amount:
+def _decide(
+    house: House, journal: PgConnection, window: RemovableWindow, kind: Kept, there: Amount
+) -> RemovalDecision | None:
+    """Decide to remove a kind of a window's; None: since it was listed, a revision of it was opened, or something else
+    waits for it."""
+    name = house.pipeline.name
+    if not removable.is_removable(journal, name, window, kind, dict(house.pipeline.keep)[kind]):
+        return None
+    return removals.decide_of_window(journal, name, window, kind, house.kept(kind), there)
+
+
+def _forget_findings(house: House, window: RemovableWindow) -> Amount | None:
     name = house.pipeline.name
     with house.journal.transaction(idle_seconds=60) as journal:
         if house.is_dry:
             return Amount(rows=removable.count_findings(journal, name, window))
-        kept = house.kept(Kept.FINDINGS)
         there = Amount(rows=removable.count_findings(journal, name, window))
-        decided = removals.decide_of_window(journal, name, window, Kept.FINDINGS, kept, there)
-        because = f"key and evidence were kept {kept}, and removed at {decided:%Y-%m-%d %H:%M UTC}"
+        decided = _decide(house, journal, window, Kept.FINDINGS, there)
+        if decided is None:
+            return None
+        because = f"key and evidence were {decided.sentence}"
         amount = Amount(rows=removable.forget_findings(journal, name, window, because))
         removals.done_of_window(journal, name, window, Kept.FINDINGS)
         return amount
@@ -66,11 +82,13 @@ def _archives(house: House, window: RemovableWindow) -> list[StoredFile]:
     return [file for file in _files(house, window) if _ARCHIVE.match(file.path)]
 
 
-def _mark(house: House, files: Sequence[StoredFile], decided: datetime) -> None:
-    """Leave a mark beside each archive before its first file goes: whoever looks for it reads when it went, and why."""
-    said = f"records were kept {house.kept(Kept.ARCHIVES)}, and removed at {decided.astimezone(UTC):%Y-%m-%d %H:%M UTC}"
+def _mark(house: House, files: Sequence[StoredFile], decided: RemovalDecision) -> None:
+    """Leave a mark beside each archive before its first file goes: whoever looks for it reads when it went, and why.
+    That of an earlier decision, which was not carried out to its end, stays."""
     for archive in sorted({found[0] for file in files if (found := _ARCHIVE.match(file.path))}):
-        house.storage.write_once(f"{archive}{REMOVED}", said.encode())
+        mark = f"{archive}{REMOVED}"
+        if house.storage.read_if_exists(mark) is None:
+            house.storage.write_once(mark, f"records were {decided.sentence}".encode())
 
 
 def _unnamed(house: House, window: RemovableWindow) -> list[StoredFile]:

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Any
 
+from makewhole.journal import windows
 from makewhole.model.retention import Kept
 from makewhole.sql import PgConnection, records, single_value, statements_of
 
@@ -37,8 +38,15 @@ class EndedPlan:
 def removable_windows(journal: PgConnection, pipeline: str, kind: Kept, kept: timedelta) -> list[RemovableWindow]:
     """Return the windows of which this can go, oldest first: certified, over for longer than it is kept, with nothing
     that waits for them."""
-    rows = _run(journal, "windows_with_archives", pipeline=pipeline, kind=kind.value, kept=kept)
+    rows = _run(journal, "windows_with_archives", pipeline=pipeline, kind=kind.value, kept=kept, number=None)
     return records(RemovableWindow, rows)
+
+
+def is_removable(journal: PgConnection, pipeline: str, window: RemovableWindow, kind: Kept, kept: timedelta) -> bool:
+    """Return whether this can go of a window still; no revision of one is opened until the transaction ends."""
+    windows.lock_pipeline(journal, pipeline)
+    values = {"pipeline": pipeline, "kind": kind.value, "kept": kept, "number": window.number}
+    return window in records(RemovableWindow, _run(journal, "windows_with_archives", **values))
 
 
 def ended_plans(journal: PgConnection, pipeline: str, kind: Kept, kept: timedelta) -> list[EndedPlan]:
