@@ -43,22 +43,26 @@ select pg_advisory_unlock_shared(hashtextextended('makewhole files of ' || %(pip
 -- Count the rows of a key in the journal.
 select
     (
-        select count(*) from makewhole.finding where pipeline = %(pipeline)s and key_hash = %(key_hash)s
+        select count(*) from makewhole.finding
+        where pipeline = %(pipeline)s and key_hash = %(key_hash)s and split_part(hop, '→', 1) <> all(%(spares)s)
     ) as findings,
     (
-        select count(*) from makewhole.handover where pipeline = %(pipeline)s and key_hash = %(key_hash)s
+        select count(*) from makewhole.handover
+        where pipeline = %(pipeline)s and key_hash = %(key_hash)s and split_part(hop, '→', 1) <> all(%(spares)s)
     ) as handed_over,
     (
         select count(*) from makewhole.planned_action as planned
         join makewhole.plan on plan.id = planned.plan
         where plan.pipeline = %(pipeline)s and planned.key_hash = %(key_hash)s
+            and split_part(planned.hop, '→', 1) <> all(%(spares)s)
     ) as actions,
     (
-        select count(*) from makewhole.accepted_finding where pipeline = %(pipeline)s and key_hash = %(key_hash)s
+        select count(*) from makewhole.accepted_finding
+        where pipeline = %(pipeline)s and key_hash = %(key_hash)s and split_part(hop, '→', 1) <> all(%(spares)s)
     ) as accepted,
     (
         select count(*) from makewhole.incident
-        where pipeline = %(pipeline)s
+        where pipeline = %(pipeline)s and point <> all(%(spares)s)
             and jsonb_path_exists(detail, '$.first[*] ? (@.key == $key)', jsonb_build_object('key', %(key)s::text))
     ) as incidents
 
@@ -76,19 +80,20 @@ select plan.id, plan.number, plan.revision, plan.sha256, plan.payload_uri, plan.
 from makewhole.planned_action as planned
 join makewhole.plan on plan.id = planned.plan
 where plan.pipeline = %(pipeline)s and planned.key_hash = %(key_hash)s
+    and split_part(planned.hop, '→', 1) <> all(%(spares)s)
 group by plan.id
 order by plan.frozen_at
 
 -- unfinished --
 -- Read the erasures of a pipeline that did not come to their end.
-select id, secret, key_mac, prefix, reason, asked_by, asked_at, erased_at
+select id, secret, key_mac, prefix, spares, reason, asked_by, asked_at, erased_at
 from makewhole.erasure where pipeline = %(pipeline)s and erased_at is null order by id
 
 -- begin_erasure --
 -- Decide to erase a key.
-insert into makewhole.erasure (pipeline, secret, key_mac, prefix, reason, asked_by)
-values (%(pipeline)s, %(secret)s, %(key_mac)s, %(prefix)s, %(reason)s, %(asked_by)s)
-returning id, secret, key_mac, prefix, reason, asked_by, asked_at, erased_at
+insert into makewhole.erasure (pipeline, secret, key_mac, prefix, spares, reason, asked_by)
+values (%(pipeline)s, %(secret)s, %(key_mac)s, %(prefix)s, %(spares)s, %(reason)s, %(asked_by)s)
+returning id, secret, key_mac, prefix, spares, reason, asked_by, asked_at, erased_at
 
 -- note_file --
 -- Note what a file becomes, before it changes. What it was when the erasure first met it stays.
@@ -114,7 +119,7 @@ set key = %(marker)s, key_hash = %(blind)s,
         when split_part(refusal, ': ', 1) = any(%(codes)s) then split_part(refusal, ': ', 1) || ': ' || %(because)s
         when refusal is not null then %(because)s
     end
-where plan = %(plan)s and key_hash = %(key_hash)s
+where plan = %(plan)s and key_hash = %(key_hash)s and split_part(hop, '→', 1) <> all(%(spares)s)
 
 -- note_plan --
 -- Note what the hash of a plan is without the actions of a key.
@@ -134,23 +139,23 @@ set key = %(marker)s, key_hash = %(blind)s, outcome_reason = %(because)s,
         ), '{}'
     ),
     outcome = case when verdict = 'missing' and outcome in ('open', 'refused') then 'erased' else outcome end
-where pipeline = %(pipeline)s and key_hash = %(key_hash)s
+where pipeline = %(pipeline)s and key_hash = %(key_hash)s and split_part(hop, '→', 1) <> all(%(spares)s)
 
 -- forget_handovers --
 -- Take the key out of what windows handed over: the next window does not look for it by name any more.
 delete from makewhole.handover
-where pipeline = %(pipeline)s and key_hash = %(key_hash)s
+where pipeline = %(pipeline)s and key_hash = %(key_hash)s and split_part(hop, '→', 1) <> all(%(spares)s)
 
 -- forget_accepted --
 -- Take the key out of what a person accepted.
 update makewhole.accepted_finding set key = %(marker)s, key_hash = %(blind)s
-where pipeline = %(pipeline)s and key_hash = %(key_hash)s
+where pipeline = %(pipeline)s and key_hash = %(key_hash)s and split_part(hop, '→', 1) <> all(%(spares)s)
 
 -- incidents_naming --
 -- Read the incidents that name a key, as rows of this session.
 select ctid::text as place, detail
 from makewhole.incident
-where pipeline = %(pipeline)s
+where pipeline = %(pipeline)s and point <> all(%(spares)s)
     and jsonb_path_exists(detail, '$.first[*] ? (@.key == $key)', jsonb_build_object('key', %(key)s::text))
 for update
 
@@ -180,7 +185,7 @@ select plan, sha256, became from makewhole.erased_plan where erasure = %(erasure
 
 -- erasures --
 -- Read the keys of a pipeline that were erased on request, the oldest first.
-select id, secret, key_mac, prefix, reason, asked_by, asked_at, erased_at
+select id, secret, key_mac, prefix, spares, reason, asked_by, asked_at, erased_at
 from makewhole.erasure where pipeline = %(pipeline)s order by id
 
 -- signed_erasures --

@@ -7,14 +7,17 @@ import polars as pl
 from makewhole.compute.keys import hash_hex
 from makewhole.erasure.erase_key import EraseRequest, ErasureContext, ErasureDone, erase_key
 from makewhole.erasure.half_written import require_unnamed
+from makewhole.erasure.stored_rows import is_spared
 from makewhole.journal.retention import erasures
 from makewhole.model.errors import CorruptionError
 from makewhole.model.pipeline import Pipeline
-from makewhole.model.retention import Erasure, erased_among
+from makewhole.model.retention import Erasure
 
 _COLUMNS = ("key", "key_hi", "key_lo")
 _ROWS = 1 << 16
 _BITS = 65_536
+_KeyOfChains = tuple[str, tuple[str, ...]]
+"""A key, and the points of chains that it is not of."""
 
 
 def erase_again(context: ErasureContext, pipeline: Pipeline) -> Iterator[ErasureDone]:
@@ -31,27 +34,28 @@ def erase_again(context: ErasureContext, pipeline: Pipeline) -> Iterator[Erasure
             return
         since = min(one.asked_at for one in known)
         numbers = erasures.windows_since(journal, pipeline.name, since)
-    for key, erasure in sorted(_keys_back(context, pipeline.name, numbers, known).items()):
-        request = EraseRequest(pipeline=pipeline, key=key, asked_by=erasure.asked_by, reason=erasure.reason)
-        yield erase_key(context, request)
+    for (key, spares), erasure in sorted(_keys_back(context, pipeline.name, numbers, known).items()):
+        yield erase_key(
+            context,
+            EraseRequest(pipeline=pipeline, key=key, asked_by=erasure.asked_by, reason=erasure.reason, spares=spares),
+        )
 
 
 def _keys_back(
     context: ErasureContext, pipeline: str, numbers: Sequence[int], known: Sequence[Erasure]
-) -> dict[str, Erasure]:
+) -> dict[_KeyOfChains, Erasure]:
     """Return the keys in snapshots of windows that were erased on request, each with its latest erasure. Most others
     are left out by sixteen bits of their hashes."""
     storage, prefixes = context.storage, sorted({one.prefix for one in known})
-    found: dict[str, Erasure] = {}
+    found: dict[_KeyOfChains, Erasure] = {}
     for number in numbers:
         files = storage.files_below(f"{pipeline}/window={number}")
         for path in _with_keys(context, pipeline, [file.path for file in files if file.path.endswith(".parquet")]):
             for part in storage.parquet_batches([path], _COLUMNS, _ROWS):
                 own = part.filter((pl.col("key_hi") % _BITS).is_in(prefixes)).unique()
-                hashes = dict(own.select("key", hash_hex()).iter_rows())
-                for key, key_hash in hashes.items():
-                    if erased_among(known, [key_hash]):
-                        found[key] = next(one for one in reversed(known) if one.is_of(key_hash))
+                for key, key_hash in own.select("key", hash_hex()).iter_rows():
+                    of_key = [one for one in known if one.is_of(key_hash) and not is_spared(path, one.spares)]
+                    found |= {(key, one.spares): one for one in of_key}
     return found
 
 

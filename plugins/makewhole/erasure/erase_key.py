@@ -33,18 +33,20 @@ FORMAT = "makewhole erasure 1"
 
 @dataclass(frozen=True, kw_only=True)
 class EraseRequest:
-    """A request to erase a key (its text, as `makewhole explain` takes it): who asks, and why."""
+    """A request to erase a key (its text, as `makewhole explain` takes it): who asks, and why. `spares`: points of
+    chains in which the text is the key of another thing."""
 
     pipeline: Pipeline
     key: str
     asked_by: str
     reason: str
+    spares: tuple[str, ...] = ()
 
     @property
     def erased(self) -> ErasedKey:
         """The key with its hash."""
         rows = with_hash(pl.DataFrame({"key": [self.key]}, schema={"key": pl.String})).select(hash_hex())
-        return ErasedKey(pipeline=self.pipeline.name, text=self.key, hash=rows.item())
+        return ErasedKey(pipeline=self.pipeline.name, text=self.key, hash=rows.item(), spares=self.spares)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,6 +270,7 @@ def _end(
             "erasure": erasure.id,
             "pipeline": key.pipeline,
             "key_mac": erasure.key_mac,
+            "spares": list(erasure.spares),
             "asked_by": erasure.asked_by,
             "asked_at": erasure.asked_at.isoformat(),
             "erased_at": datetime.now(UTC).isoformat(),

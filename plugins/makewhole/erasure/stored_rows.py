@@ -1,7 +1,7 @@
 """Find the rows of a key in the Parquet files of a pipeline, and write those files again without them."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,8 @@ from makewhole.lake.storage import Storage, StoredFile
 from makewhole.model.errors import CorruptionError
 
 _PARQUET = ".parquet"
+_OF_POINT = re.compile(r"[^/]+/(?:window=[0-9]+/revision=[0-9]+|index)/(?P<point>[^/-]+)[^/]*/")
+"""Path of a file of a point, or of the hop that leads from it."""
 _FINEST = 65_536
 _BUCKET = re.compile(r"/bucket=(?P<name>[0-9]+of[0-9]+)/")
 _IN_INDEX = re.compile(r"[^/]+/index/")
@@ -46,6 +48,12 @@ class SearchedFiles:
     unreadable: Mapping[str, CorruptionError]
 
 
+def is_spared(path: str, spares: Collection[str]) -> bool:
+    """Return whether a file is of one of some points, or of a hop from it."""
+    found = _OF_POINT.match(path)
+    return found is not None and found["point"] in spares
+
+
 def search_files(storage: Storage, files: Iterable[StoredFile], key: ErasedKey) -> SearchedFiles:
     """Find the files that have rows of a key, by its hash, or by its text where they have no hash."""
     own_bucket = bucket_name(int(key.hash[:16], 16), _FINEST)
@@ -53,6 +61,8 @@ def search_files(storage: Storage, files: Iterable[StoredFile], key: ErasedKey) 
     for file in files:
         bucket = _BUCKET.search(file.path)
         if not file.path.endswith(_PARQUET) or (bucket is not None and not shares_keys(bucket["name"], own_bucket)):
+            continue
+        if is_spared(file.path, key.spares):
             continue
         try:
             found = _rows_in(storage, file.path, key)

@@ -35,11 +35,12 @@ class PlanOfKey:
 
 @dataclass(frozen=True, kw_only=True)
 class ErasedKey:
-    """A key that is being erased, with its hash (32 hex digits)."""
+    """A key that is being erased, with its hash (32 hex digits). `spares`: points of chains in which it stays."""
 
     pipeline: str
     text: str
     hash: str
+    spares: tuple[str, ...] = ()
 
 
 def require_quiet(journal: PgConnection, pipeline: str) -> None:
@@ -80,13 +81,13 @@ def _busy(journal: PgConnection, pipeline: str) -> list[str]:
 
 def count_rows(journal: PgConnection, key: ErasedKey) -> dict[str, int]:
     """Count the rows of a key in the journal, by what they are."""
-    [row] = _run(journal, "count_rows", pipeline=key.pipeline, key=key.text, key_hash=key.hash)
+    [row] = _run(journal, "count_rows", key=key.text, **_rows_of(key))
     return dict(row._asdict())
 
 
 def plans_of_key(journal: PgConnection, key: ErasedKey) -> list[PlanOfKey]:
     """Return the plans that have actions of a key, the oldest first."""
-    return records(PlanOfKey, _run(journal, "plans_of_key", pipeline=key.pipeline, key_hash=key.hash))
+    return records(PlanOfKey, _run(journal, "plans_of_key", **_rows_of(key)))
 
 
 def begin(journal: PgConnection, key: ErasedKey, reason: str, asked_by: str) -> Erasure:
@@ -97,7 +98,7 @@ def begin(journal: PgConnection, key: ErasedKey, reason: str, asked_by: str) -> 
     """
     require_quiet(journal, key.pipeline)
     for unfinished in records(Erasure, _run(journal, "unfinished", pipeline=key.pipeline)):
-        if unfinished.is_of(key.hash):
+        if unfinished.is_of(key.hash) and unfinished.spares == key.spares:
             return unfinished
     secret = secrets.token_hex(_SECRET_BYTES)
     values = {
@@ -105,6 +106,7 @@ def begin(journal: PgConnection, key: ErasedKey, reason: str, asked_by: str) -> 
         "secret": secret,
         "key_mac": mac_of(secret, key.hash),
         "prefix": prefix_of(key.hash),
+        "spares": list(key.spares),
         "reason": reason,
         "asked_by": asked_by,
     }
@@ -134,17 +136,21 @@ def note_plan(journal: PgConnection, erasure: Erasure, plan: PlanOfKey, became: 
 def forget_rows(journal: PgConnection, erasure: Erasure, key: ErasedKey) -> None:
     """Take a key out of findings, keys handed over, accepted findings and incidents."""
     for statement in ("forget_findings", "forget_handovers", "forget_accepted"):
-        _run(journal, statement, pipeline=key.pipeline, **_instead(erasure, key))
-    for row in _run(journal, "incidents_naming", pipeline=key.pipeline, key=key.text):
+        _run(journal, statement, **_instead(erasure, key))
+    for row in _run(journal, "incidents_naming", key=key.text, **_rows_of(key)):
         named = [
             {**found, "key": FORGOTTEN} if found.get("key") == key.text else found for found in row.detail["first"]
         ]
         _run(journal, "forget_incident", place=row.place, detail=json.dumps({**row.detail, "first": named}))
 
 
-def _instead(erasure: Erasure, key: ErasedKey) -> dict[str, str]:
+def _rows_of(key: ErasedKey) -> dict[str, Any]:
+    return {"pipeline": key.pipeline, "key_hash": key.hash, "spares": list(key.spares)}
+
+
+def _instead(erasure: Erasure, key: ErasedKey) -> dict[str, Any]:
     return {
-        "key_hash": key.hash,
+        **_rows_of(key),
         "blind": erasure.blind,
         "marker": FORGOTTEN,
         "because": f"its key was {erasure.sentence}",
