@@ -67,11 +67,12 @@ select
     ) as incidents
 
 -- plans_of_key --
--- Read the plans that have actions of a key: the places of these that have receipts of the plan, and their numbers.
+-- Read the plans that have actions of a key: the places of these that have receipts of the plan, or may have some that are
+-- not known, and their numbers.
 select plan.id, plan.number, plan.revision, plan.sha256, plan.payload_uri, plan.payload_sha256,
        coalesce(
            array_agg(distinct planned.target) filter (
-               where exists (
+               where plan.is_unknown or exists (
                    select from makewhole.chunk as done where (done.plan, done.target) = (planned.plan, planned.target)
                )
            ), '{}'

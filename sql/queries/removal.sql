@@ -48,9 +48,15 @@ order by of_window.number
 
 -- ended_plans --
 -- Read the plans that ended longer ago than they are kept, and that no plan which waits or runs takes back, with the places
--- where receipts of theirs are. One that was stopped, and whose receipts are not known for good, is not ended.
+-- where receipts of theirs are: of one whose receipts are not known for good, where its actions lead. One that was stopped,
+-- and is not settled, is not ended.
 select plan.id, plan.number, plan.revision, plan.payload_uri,
-       array(select distinct target from makewhole.chunk where chunk.plan = plan.id order by target) as targets
+       array(
+           select target from makewhole.chunk where chunk.plan = plan.id
+           union
+           select target from makewhole.planned_action as planned where plan.is_unknown and planned.plan = plan.id
+           order by target
+       ) as targets
 from makewhole.plan
 where plan.pipeline = %(pipeline)s
     and (

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from makewhole.compute.keys import hash_hex
+from makewhole.compute.keys import hash_hex, with_hash
 from makewhole.erasure.erase_key import EraseRequest, ErasureContext, ErasureDone, erase_key
 from makewhole.erasure.half_written import require_unnamed
 from makewhole.erasure.stored_rows import is_spared
@@ -14,6 +14,8 @@ from makewhole.model.pipeline import Pipeline
 from makewhole.model.retention import Erasure
 
 _COLUMNS = ("key", "key_hi", "key_lo")
+_UNREADABLE = ("business_key",)
+"""Columns of the files of records that could not be read."""
 _ROWS = 1 << 16
 _BITS = 65_536
 _KeyOfChains = tuple[str, tuple[str, ...]]
@@ -44,31 +46,35 @@ def erase_again(context: ErasureContext, pipeline: Pipeline) -> Iterator[Erasure
 def _keys_back(
     context: ErasureContext, pipeline: str, numbers: Sequence[int], known: Sequence[Erasure]
 ) -> dict[_KeyOfChains, Erasure]:
-    """Return the keys in snapshots of windows that were erased on request, each with its latest erasure. Most others
-    are left out by sixteen bits of their hashes."""
+    """Return the keys in snapshots of windows that were erased on request, also of records that could not be read, each
+    with its latest erasure. Most others are left out by sixteen bits of their hashes."""
     storage, prefixes = context.storage, sorted({one.prefix for one in known})
     found: dict[_KeyOfChains, Erasure] = {}
     for number in numbers:
         files = storage.files_below(f"{pipeline}/window={number}")
-        for path in _with_keys(context, pipeline, [file.path for file in files if file.path.endswith(".parquet")]):
-            for part in storage.parquet_batches([path], _COLUMNS, _ROWS):
-                own = part.filter((pl.col("key_hi") % _BITS).is_in(prefixes)).unique()
+        whole = _with_keys(context, pipeline, [file.path for file in files if file.path.endswith(".parquet")])
+        for path, columns in whole.items():
+            for part in storage.parquet_batches([path], columns, _ROWS):
+                keys = part if columns == _COLUMNS else with_hash(part.select(key="business_key").drop_nulls())
+                own = keys.filter((pl.col("key_hi") % _BITS).is_in(prefixes)).unique()
                 for key, key_hash in own.select("key", hash_hex()).iter_rows():
                     of_key = [one for one in known if one.is_of(key_hash) and not is_spared(path, one.spares)]
                     found |= {(key, one.spares): one for one in of_key}
     return found
 
 
-def _with_keys(context: ErasureContext, pipeline: str, paths: Sequence[str]) -> list[str]:
-    """Return the files that have keys with their hashes, of those that are whole: what is half written is not named."""
-    wanted, unreadable = list[str](), dict[str, CorruptionError]()
+def _with_keys(context: ErasureContext, pipeline: str, paths: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the files that have keys, of those that are whole, with the columns that say them: what is half written is
+    not named."""
+    wanted, unreadable = dict[str, tuple[str, ...]](), dict[str, CorruptionError]()
     for path in paths:
         try:
             columns = context.storage.columns(path)
         except CorruptionError as error:
             unreadable[path] = error
         else:
-            wanted += [path] if set(_COLUMNS) <= set(columns) else []
+            found = next((names for names in (_COLUMNS, _UNREADABLE) if set(names) <= set(columns)), None)
+            wanted |= {} if found is None else {path: found}
     with context.journal.transaction() as journal:
         require_unnamed(journal, context.storage, pipeline, unreadable)
     return wanted

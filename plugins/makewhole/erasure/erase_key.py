@@ -20,6 +20,7 @@ from makewhole.journal.database import JournalSession
 from makewhole.journal.retention import erasures
 from makewhole.journal.retention.erasures import ErasedKey, PlanOfKey
 from makewhole.journal.retention.file_locks import leave_files, require_files
+from makewhole.key_index.files import filter_path
 from makewhole.lake.give_name import unfinished_path
 from makewhole.lake.storage import Storage, StoredFile
 from makewhole.model.connection import Connection
@@ -179,6 +180,7 @@ def _erase(context: ErasureContext, request: EraseRequest, erasure: Erasure, bef
         context.storage.remove(path)
     _rewrite_archives(context, erasure, key, found)
     payloads = _rewrite_payloads(context, erasure, found)
+    _renew_filters(context, erasure, found)
     for rows in found.files:
         _rewrite_rows(context, erasure, rows, key)
     for path in found.filters:
@@ -234,8 +236,19 @@ def _replace(context: ErasureContext, erasure: Erasure, path: str, content: byte
 def _rewrite_rows(context: ErasureContext, erasure: Erasure, rows: RowsOfKey, key: ErasedKey) -> None:
     instead = write_without(context.storage, rows, key)
     _note(context, erasure, rows.path, context.storage.sha256(rows.path), instead.sha256)
+    context.storage.remove(filter_path(rows.path))  # killed from here on, no filter knows the key
     context.storage.put_in_place(instead.path, rows.path)
     renew_filter(context.storage, rows)
+
+
+def _renew_filters(context: ErasureContext, erasure: Erasure, found: Holdings) -> None:
+    """Make the filters of files of the key index that this erasure wrote again before it was killed."""
+    with context.journal.transaction() as journal:
+        written = erasures.done(journal, erasure)["files"]
+    for path in sorted(written.keys() - {rows.path for rows in found.files}):
+        rows = RowsOfKey(path=path, rows=0)
+        if rows.is_index and written[path]["became"] is not None:
+            renew_filter(context.storage, rows)
 
 
 def _note(context: ErasureContext, erasure: Erasure, path: str, before: str, became: str | None) -> None:
