@@ -75,6 +75,13 @@ where plan.pipeline = %(pipeline)s
     )
 order by plan.frozen_at
 
+-- moved_aside --
+-- Count the actions of a plan that moved rows aside at some targets, unless it was undone.
+select count(*)
+from makewhole.planned_action
+where plan = %(plan)s and remedy = 'quarantine' and target = any(%(targets)s)
+    and not exists (select from makewhole.plan as undo where undo.undoes = %(plan)s and undo.state = 'done')
+
 -- decide_of_plan --
 -- Decide to remove what a plan left, unless its undo waits or runs: from here on it cannot be undone. The plan is locked by
 -- the caller. Returns a row if it is decided.

@@ -1,7 +1,7 @@
 """Find what can be removed because it was kept long enough, and remove the keys and evidence of findings."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Any
@@ -52,6 +52,11 @@ def is_removable(journal: PgConnection, pipeline: str, window: RemovableWindow, 
 def ended_plans(journal: PgConnection, pipeline: str, kind: Kept, kept: timedelta) -> list[EndedPlan]:
     """Return the plans of which this can go, oldest first."""
     return records(EndedPlan, _run(journal, "ended_plans", pipeline=pipeline, kind=kind.value, kept=kept))
+
+
+def moved_aside(journal: PgConnection, plan: str, targets: Collection[str]) -> int:
+    """Return how many actions of a plan, which was not undone, moved rows aside at some targets."""
+    return int(single_value(_run(journal, "moved_aside", plan=plan, targets=list(targets))))
 
 
 def named_texts(journal: PgConnection, pipeline: str, number: int) -> Iterator[str]:
