@@ -171,10 +171,24 @@ set erased_at = %(erased_at)s, body = %(body)s::jsonb, signed_by = %(signed_by)s
 where id = %(erasure)s
 
 -- windows_since --
--- Read the numbers of the windows of which a revision was opened since a moment.
+-- Read the numbers of the windows of which a revision was opened since the erased keys were last looked for.
 select distinct number from makewhole.window
-where pipeline = %(pipeline)s and opened_at > %(since)s
+where pipeline = %(pipeline)s
+    and opened_at >= (
+        select min(coalesce(searched_to, asked_at)) from makewhole.erasure where pipeline = %(pipeline)s
+    )
 order by number
+
+-- search_end --
+-- Read up to which moment the windows that were opened have read all that they will: of one that is at work, or may go on,
+-- its beginning. The clocks of others, who say when they opened one, may be behind.
+select least(now() - interval '1 hour', min(opened_at))
+from makewhole.window where pipeline = %(pipeline)s and is_newest and state in ('open', 'error')
+
+-- note_searched --
+-- Note up to which moment windows were searched for keys that were erased by then.
+update makewhole.erasure set searched_to = %(searched_to)s
+where id = any(%(ids)s) and coalesce(searched_to, asked_at) < %(searched_to)s
 
 -- files_of_erasure --
 -- Read the files that an erasure wrote again.

@@ -34,13 +34,14 @@ def erase_again(context: ErasureContext, pipeline: Pipeline) -> Iterator[Erasure
         known = erasures.erasures(journal, pipeline.name)
         if not known:
             return
-        since = min(one.asked_at for one in known)
-        numbers = erasures.windows_since(journal, pipeline.name, since)
+        numbers, searched_to = erasures.windows_since(journal, pipeline.name)
     for (key, spares), erasure in sorted(_keys_back(context, pipeline.name, numbers, known).items()):
         yield erase_key(
             context,
             EraseRequest(pipeline=pipeline, key=key, asked_by=erasure.asked_by, reason=erasure.reason, spares=spares),
         )
+    with context.journal.transaction() as journal:
+        erasures.note_searched(journal, known, searched_to)
 
 
 def _keys_back(

@@ -77,6 +77,54 @@ def test_records_that_cannot_be_read_are_erased_again_by_their_known_key(shop: R
     assert places_of(shop, key.text, key.hash) == []
 
 
+def test_housekeeping_searches_a_window_once_it_has_read_all_and_not_each_night(
+    shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.describe(compensation=UPSERT)
+    shop.trade(orders(range(5)))
+    shop.whole_way(0)
+    erased(shop, "O900101")
+    shop.trade(orders(range(900_101, 900_104), 1))
+    context = shop.open(1)
+    two_hours_ago(shop)
+    searched = list[str]()
+    below = Storage.files_below
+
+    def noted(storage: Storage, folder: str) -> Any:
+        searched.append(folder)
+        return below(storage, folder)
+
+    monkeypatch.setattr(Storage, "files_below", noted)
+    erase_what_came_back("shop")  # it has read nothing yet
+    assert searched == ["shop/window=2"]
+    shop.judge(context).validate(context)
+    shop.certify(context)
+    erase_what_came_back("shop")
+    key = request_of(shop, "O900101").erased
+    assert places_of(shop, key.text, key.hash) == []
+    searched.clear()
+    erase_what_came_back("shop")
+    two_hours_ago(shop)
+    erase_what_came_back("shop")
+    searched.clear()
+    erase_what_came_back("shop")
+    assert searched == []
+    shop.trade(orders([900_105], 2))
+    shop.whole_way(2)
+    searched.clear()
+    erase_what_came_back("shop")
+    assert searched == ["shop/window=3"]
+
+
+def two_hours_ago(shop: ReconciledShop) -> None:
+    """Make all that was opened and erased until now be so two hours earlier."""
+    shop.journal_sql("update makewhole.window set opened_at = opened_at - interval '2 hours'")
+    shop.journal_sql(
+        "update makewhole.erasure set asked_at = asked_at - interval '2 hours', "
+        "searched_to = searched_to - interval '2 hours'"
+    )
+
+
 def test_what_a_plan_with_unknown_receipts_left_at_its_targets_goes(shop: ReconciledShop) -> None:
     shop.describe(compensation=UPSERT, keep={"effects": "30d"})
     made = orders(range(900_101, 900_106))

@@ -12,7 +12,7 @@ from makewhole.journal.retention.removable import FORGOTTEN
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.refusal import RefusalCode
 from makewhole.model.retention import Erasure, mac_of, prefix_of
-from makewhole.sql import PgConnection, record, records, statements_of
+from makewhole.sql import PgConnection, record, records, single_value, statements_of
 
 _run = statements_of("erasure")
 
@@ -213,6 +213,13 @@ def require_whole(journal: PgConnection, plan: str) -> None:
         )
 
 
-def windows_since(journal: PgConnection, pipeline: str, since: datetime) -> list[int]:
-    """Return the numbers of the windows of which a revision was opened since a moment."""
-    return [row.number for row in _run(journal, "windows_since", pipeline=pipeline, since=since)]
+def windows_since(journal: PgConnection, pipeline: str) -> tuple[list[int], datetime]:
+    """Return the numbers of the windows of which a revision was opened since the erased keys were last looked for, and
+    up to which moment they need not be searched again (`note_searched`)."""
+    numbers = [row.number for row in _run(journal, "windows_since", pipeline=pipeline)]
+    return numbers, single_value(_run(journal, "search_end", pipeline=pipeline))
+
+
+def note_searched(journal: PgConnection, known: Sequence[Erasure], searched_to: datetime) -> None:
+    """Note up to which moment windows were searched for these keys, and what they have of them is erased."""
+    _run(journal, "note_searched", ids=[erasure.id for erasure in known], searched_to=searched_to)
