@@ -13,7 +13,12 @@ import polars as pl
 
 from makewhole.compute.keys import hash_hex, with_hash
 from makewhole.erasure.archived_records import positions_of, rewritten_segments, segments_of
-from makewhole.erasure.half_written import require_unnamed, unfinished_files, unreadable_segments
+from makewhole.erasure.half_written import (
+    require_unnamed,
+    unfinished_files,
+    unreadable_segments,
+    unsearchable_archives,
+)
 from makewhole.erasure.planned_actions import AtTargets, erase_at_targets, hash_of_now, payload_path, payloads_without
 from makewhole.erasure.stored_rows import RowsOfKey, renew_filter, search_files, write_without
 from makewhole.journal.database import JournalSession
@@ -64,7 +69,7 @@ class ErasureContext:
 class Holdings:
     """Everything that makewhole has of a key: rows of the journal by what they are, files with rows, records in
     archives, plans. `filters`: files that may say that a log has it. `half_written`: files that may have it, which
-    attempts that died left."""
+    attempts that died left. `unsearched`: archives that may have it, and cannot be searched."""
 
     journal: Mapping[str, int]
     files: tuple[RowsOfKey, ...]
@@ -73,6 +78,7 @@ class Holdings:
     plans: tuple[PlanOfKey, ...]
     payloads: Mapping[str, str]
     half_written: tuple[str, ...] = ()
+    unsearched: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -87,6 +93,7 @@ class Holdings:
             "archives": dict(self.archives),
             "filters": list(self.filters),
             "half_written": list(self.half_written),
+            "unsearched": list(self.unsearched),
             "plans": [{"id": plan.id, "actions": len(plan.seqs), "targets": list(plan.targets)} for plan in self.plans],
         }
 
@@ -124,6 +131,7 @@ def holdings_of(context: ErasureContext, key: ErasedKey, before: frozenset[str])
     left = {path: error for path, error in damaged.items() if path in before}
     with context.journal.transaction(idle_seconds=60) as journal:
         require_unnamed(journal, storage, key.pipeline, left)
+        unsearched = unsearchable_archives(journal, key, paths)
     payloads = {plan.id: path for plan in plans if (path := payload_path(storage, files, plan)) is not None}
     return Holdings(
         journal=in_journal,
@@ -132,6 +140,7 @@ def holdings_of(context: ErasureContext, key: ErasedKey, before: frozenset[str])
         filters=tuple(_filters_of_tails(files, key.pipeline)),
         plans=tuple(plans),
         payloads=payloads,
+        unsearched=tuple(unsearched),
         half_written=tuple(sorted({*left, *before.intersection(unfinished_files(paths))})),
     )
 
@@ -185,7 +194,7 @@ def _erase(context: ErasureContext, request: EraseRequest, erasure: Erasure, bef
         _rewrite_rows(context, erasure, rows, key)
     for path in found.filters:
         context.storage.remove(path)
-    stays = at_targets.stays + tuple(_beyond_reach(request.pipeline))
+    stays = (*at_targets.stays, *_beyond_reach(request.pipeline), *_unsearched(found))
     _end(context, erasure, key, found, payloads, AtTargets(rows=at_targets.rows, stays=stays))
     return ErasureDone(
         erasure=erasure.id,
@@ -200,6 +209,13 @@ def _beyond_reach(pipeline: Pipeline) -> list[str]:
     """Return what is published for everyone, and is not taken back."""
     names = ", ".join(sorted(one.point for one in pipeline.publish))
     return [f"records of {names} that were published for everyone stay where they were published"] if names else []
+
+
+def _unsearched(found: Holdings) -> list[str]:
+    return [
+        f"{path} cannot be searched for the key, as the keys of its snapshot were removed: remove the archive, too"
+        for path in found.unsearched
+    ]
 
 
 def _rewrite_archives(context: ErasureContext, erasure: Erasure, key: ErasedKey, found: Holdings) -> None:

@@ -1,9 +1,11 @@
-"""Find the files that attempts which died left half written: a key may be in them, and nothing reads them."""
+"""Find the files that cannot be searched for a key: what attempts that died left half written, archives alone."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
 
+from makewhole.erasure.stored_rows import is_spared
 from makewhole.journal.retention import removable
+from makewhole.journal.retention.erasures import ErasedKey
 from makewhole.kafka.log.archive import REMOVED
 from makewhole.kafka.log.segment import SIDECAR
 from makewhole.lake.give_name import UNFINISHED
@@ -12,6 +14,7 @@ from makewhole.model.errors import CorruptionError
 from makewhole.sql import PgConnection
 
 _SEGMENT = re.compile(r"(?P<archive>.*/archive)/partition=[0-9]+/(?P<base>[0-9]+)\.log")
+_KEYS = "/keys/"
 _OF_WINDOW = re.compile(r".*/window=(?P<number>[0-9]+)/")
 _OF_MERGE = re.compile(r"[^/]+/index/[^/]+/merged/(?P<attempt>[^/]+)/")
 
@@ -50,6 +53,20 @@ def require_unnamed(
         names = _names(journal, pipeline, path)
         if names is None or not {path, storage.uri(path)}.isdisjoint(names):
             raise error
+
+
+def unsearchable_archives(journal: PgConnection, key: ErasedKey, paths: Collection[str]) -> list[str]:
+    """Return the archives, by their folders, whose records were read into files that are gone: nothing says any more
+    which of them are of a key."""
+    archives = {found["archive"] for path in paths if (found := _SEGMENT.fullmatch(path)) is not None}
+    read = {path.split(_KEYS, 1)[0] for path in paths if _KEYS in path}
+    left = sorted(f"{folder}/archive" for folder in {path.removesuffix("/archive") for path in archives} - read)
+    return [path for path in left if not is_spared(f"{path}/", key.spares) and _had_keys(journal, key.pipeline, path)]
+
+
+def _had_keys(journal: PgConnection, pipeline: str, archive: str) -> bool:
+    folder = f"{archive.removesuffix('/archive')}{_KEYS}"
+    return any(text.startswith(folder) for text in _names(journal, pipeline, archive) or ())
 
 
 def _names(journal: PgConnection, pipeline: str, path: str) -> Iterator[str] | None:

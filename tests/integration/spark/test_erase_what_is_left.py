@@ -125,6 +125,23 @@ def two_hours_ago(shop: ReconciledShop) -> None:
     )
 
 
+def test_an_archive_whose_snapshot_was_deleted_is_named_as_not_searched(shop: ReconciledShop) -> None:
+    shop.describe(compensation=UPSERT)
+    shop.trade(orders(range(900_101, 900_106)))
+    shop.whole_way(0)
+    storage, folder = Storage.from_environment(), "shop/window=1/revision=1/orders"
+    assert erased(shop, "O900102").stays == ()
+    for file in storage.files_below(f"{folder}/keys"):
+        storage.remove(file.path)
+    assert erased(shop, "O900101").stays == (
+        f"{folder}/archive cannot be searched for the key, as the keys of its snapshot were removed: remove the "
+        "archive, too",
+    )
+    for file in storage.files_below(f"{folder}/archive"):
+        storage.remove(file.path)
+    assert erased(shop, "O900101").stays == ()
+
+
 def test_what_a_plan_with_unknown_receipts_left_at_its_targets_goes(shop: ReconciledShop) -> None:
     shop.describe(compensation=UPSERT, keep={"effects": "30d"})
     made = orders(range(900_101, 900_106))
