@@ -6,5 +6,5 @@ grant select on all tables in schema makewhole to :"role";
 -- All of an erasure but the secret with which a guessed key could be tested.
 revoke select on makewhole.erasure from :"role";
 grant select (
-    id, pipeline, key_mac, prefix, reason, asked_by, asked_at, erased_at, body, signed_by, signature
+    id, pipeline, key_mac, prefix, spares, reason, asked_by, asked_at, erased_at, searched_to, body, signed_by, signature
 ) on makewhole.erasure to :"role";

@@ -608,17 +608,21 @@ create unique index removal_of_plan on makewhole.removal (kind, plan) where plan
 
 -- A key that was erased on request, everywhere makewhole wrote it. `key_mac`: the HMAC-SHA256 of the key's hash with the
 -- `secret`, which is of this erasure alone; `prefix`: the sixteen bits of that hash that say its bucket, which many keys
--- share: few have to be tried. `erased_at`: all of it is gone. `body` is what was done, signed as certificates are.
+-- share: few have to be tried. `spares`: points of other chains, where the same text is the key of another thing.
+-- `erased_at`: all of it is gone; windows that were opened before `searched_to` have not read it since. `body` is what was
+-- done, signed as certificates are.
 create table makewhole.erasure (
     id bigint generated always as identity primary key,
     pipeline text not null,
     secret text not null,
     key_mac text not null,
     prefix integer not null check (prefix between 0 and 65535),
+    spares text[] not null default '{}',
     reason text not null check (reason <> ''),
     asked_by text not null check (asked_by <> ''),
     asked_at timestamptz not null default clock_timestamp(),
     erased_at timestamptz,
+    searched_to timestamptz,
     body jsonb,
     signed_by text,
     signature text,

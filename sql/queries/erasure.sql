@@ -31,6 +31,10 @@ select pg_advisory_unlock_all()
 -- Keep the files of past windows from being written again, as others may, too. False: an erasure does.
 select pg_try_advisory_lock_shared(hashtextextended('makewhole files of ' || %(pipeline)s, 0))
 
+-- hold_files --
+-- Keep the files of past windows from being written again until the transaction ends. False: an erasure does.
+select pg_try_advisory_xact_lock_shared(hashtextextended('makewhole files of ' || %(pipeline)s, 0))
+
 -- unshare_files --
 -- Give back what was shared.
 select pg_advisory_unlock_shared(hashtextextended('makewhole files of ' || %(pipeline)s, 0))
@@ -39,31 +43,36 @@ select pg_advisory_unlock_shared(hashtextextended('makewhole files of ' || %(pip
 -- Count the rows of a key in the journal.
 select
     (
-        select count(*) from makewhole.finding where pipeline = %(pipeline)s and key_hash = %(key_hash)s
+        select count(*) from makewhole.finding
+        where pipeline = %(pipeline)s and key_hash = %(key_hash)s and split_part(hop, '→', 1) <> all(%(spares)s)
     ) as findings,
     (
-        select count(*) from makewhole.handover where pipeline = %(pipeline)s and key_hash = %(key_hash)s
+        select count(*) from makewhole.handover
+        where pipeline = %(pipeline)s and key_hash = %(key_hash)s and split_part(hop, '→', 1) <> all(%(spares)s)
     ) as handed_over,
     (
         select count(*) from makewhole.planned_action as planned
         join makewhole.plan on plan.id = planned.plan
         where plan.pipeline = %(pipeline)s and planned.key_hash = %(key_hash)s
+            and split_part(planned.hop, '→', 1) <> all(%(spares)s)
     ) as actions,
     (
-        select count(*) from makewhole.accepted_finding where pipeline = %(pipeline)s and key_hash = %(key_hash)s
+        select count(*) from makewhole.accepted_finding
+        where pipeline = %(pipeline)s and key_hash = %(key_hash)s and split_part(hop, '→', 1) <> all(%(spares)s)
     ) as accepted,
     (
         select count(*) from makewhole.incident
-        where pipeline = %(pipeline)s
+        where pipeline = %(pipeline)s and point <> all(%(spares)s)
             and jsonb_path_exists(detail, '$.first[*] ? (@.key == $key)', jsonb_build_object('key', %(key)s::text))
     ) as incidents
 
 -- plans_of_key --
--- Read the plans that have actions of a key: the places of these that have receipts of the plan, and their numbers.
+-- Read the plans that have actions of a key: the places of these that have receipts of the plan, or may have some that are
+-- not known, and their numbers.
 select plan.id, plan.number, plan.revision, plan.sha256, plan.payload_uri, plan.payload_sha256,
        coalesce(
            array_agg(distinct planned.target) filter (
-               where exists (
+               where plan.is_unknown or exists (
                    select from makewhole.chunk as done where (done.plan, done.target) = (planned.plan, planned.target)
                )
            ), '{}'
@@ -72,19 +81,20 @@ select plan.id, plan.number, plan.revision, plan.sha256, plan.payload_uri, plan.
 from makewhole.planned_action as planned
 join makewhole.plan on plan.id = planned.plan
 where plan.pipeline = %(pipeline)s and planned.key_hash = %(key_hash)s
+    and split_part(planned.hop, '→', 1) <> all(%(spares)s)
 group by plan.id
 order by plan.frozen_at
 
 -- unfinished --
 -- Read the erasures of a pipeline that did not come to their end.
-select id, secret, key_mac, prefix, reason, asked_by, asked_at, erased_at
+select id, secret, key_mac, prefix, spares, reason, asked_by, asked_at, erased_at
 from makewhole.erasure where pipeline = %(pipeline)s and erased_at is null order by id
 
 -- begin_erasure --
 -- Decide to erase a key.
-insert into makewhole.erasure (pipeline, secret, key_mac, prefix, reason, asked_by)
-values (%(pipeline)s, %(secret)s, %(key_mac)s, %(prefix)s, %(reason)s, %(asked_by)s)
-returning id, secret, key_mac, prefix, reason, asked_by, asked_at, erased_at
+insert into makewhole.erasure (pipeline, secret, key_mac, prefix, spares, reason, asked_by)
+values (%(pipeline)s, %(secret)s, %(key_mac)s, %(prefix)s, %(spares)s, %(reason)s, %(asked_by)s)
+returning id, secret, key_mac, prefix, spares, reason, asked_by, asked_at, erased_at
 
 -- note_file --
 -- Note what a file becomes, before it changes. What it was when the erasure first met it stays.
@@ -110,7 +120,7 @@ set key = %(marker)s, key_hash = %(blind)s,
         when split_part(refusal, ': ', 1) = any(%(codes)s) then split_part(refusal, ': ', 1) || ': ' || %(because)s
         when refusal is not null then %(because)s
     end
-where plan = %(plan)s and key_hash = %(key_hash)s
+where plan = %(plan)s and key_hash = %(key_hash)s and split_part(hop, '→', 1) <> all(%(spares)s)
 
 -- note_plan --
 -- Note what the hash of a plan is without the actions of a key.
@@ -130,23 +140,23 @@ set key = %(marker)s, key_hash = %(blind)s, outcome_reason = %(because)s,
         ), '{}'
     ),
     outcome = case when verdict = 'missing' and outcome in ('open', 'refused') then 'erased' else outcome end
-where pipeline = %(pipeline)s and key_hash = %(key_hash)s
+where pipeline = %(pipeline)s and key_hash = %(key_hash)s and split_part(hop, '→', 1) <> all(%(spares)s)
 
 -- forget_handovers --
 -- Take the key out of what windows handed over: the next window does not look for it by name any more.
 delete from makewhole.handover
-where pipeline = %(pipeline)s and key_hash = %(key_hash)s
+where pipeline = %(pipeline)s and key_hash = %(key_hash)s and split_part(hop, '→', 1) <> all(%(spares)s)
 
 -- forget_accepted --
 -- Take the key, and the digests of its values, out of what a person accepted.
 update makewhole.accepted_finding set key = %(marker)s, key_hash = %(blind)s, fingerprint = '', held = '{}'
-where pipeline = %(pipeline)s and key_hash = %(key_hash)s
+where pipeline = %(pipeline)s and key_hash = %(key_hash)s and split_part(hop, '→', 1) <> all(%(spares)s)
 
 -- incidents_naming --
 -- Read the incidents that name a key, as rows of this session.
 select ctid::text as place, detail
 from makewhole.incident
-where pipeline = %(pipeline)s
+where pipeline = %(pipeline)s and point <> all(%(spares)s)
     and jsonb_path_exists(detail, '$.first[*] ? (@.key == $key)', jsonb_build_object('key', %(key)s::text))
 for update
 
@@ -161,10 +171,24 @@ set erased_at = %(erased_at)s, body = %(body)s::jsonb, signed_by = %(signed_by)s
 where id = %(erasure)s
 
 -- windows_since --
--- Read the numbers of the windows of which a revision was opened since a moment.
+-- Read the numbers of the windows of which a revision was opened since the erased keys were last looked for.
 select distinct number from makewhole.window
-where pipeline = %(pipeline)s and opened_at > %(since)s
+where pipeline = %(pipeline)s
+    and opened_at >= (
+        select min(coalesce(searched_to, asked_at)) from makewhole.erasure where pipeline = %(pipeline)s
+    )
 order by number
+
+-- search_end --
+-- Read up to which moment the windows that were opened have read all that they will: of one that is at work, or may go on,
+-- its beginning. The clocks of others, who say when they opened one, may be behind.
+select least(now() - interval '1 hour', min(opened_at))
+from makewhole.window where pipeline = %(pipeline)s and is_newest and state in ('open', 'error')
+
+-- note_searched --
+-- Note up to which moment windows were searched for keys that were erased by then.
+update makewhole.erasure set searched_to = %(searched_to)s
+where id = any(%(ids)s) and coalesce(searched_to, asked_at) < %(searched_to)s
 
 -- files_of_erasure --
 -- Read the files that an erasure wrote again.
@@ -176,7 +200,7 @@ select plan, sha256, became from makewhole.erased_plan where erasure = %(erasure
 
 -- erasures --
 -- Read the keys of a pipeline that were erased on request, the oldest first.
-select id, secret, key_mac, prefix, reason, asked_by, asked_at, erased_at
+select id, secret, key_mac, prefix, spares, reason, asked_by, asked_at, erased_at
 from makewhole.erasure where pipeline = %(pipeline)s order by id
 
 -- signed_erasures --

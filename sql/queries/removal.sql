@@ -3,12 +3,13 @@
 -- windows_with_archives --
 -- Read the certified windows that ended, and were closed, longer ago than they are kept: nothing waits for them, they are
 -- not the newest, and what is published of them is there, in the folders `published_to`. `kind`: of what was not removed
--- yet, or not to the end. Findings stay as long as a plan of theirs can be undone: they are open again then. Archives stay
--- while findings are accepted for a time, and until those that are open again were judged: their records may be replayed
--- then.
+-- yet, or not to the end. `number`: of this one alone. Findings stay as long as a plan of theirs can be undone: they are
+-- open again then. Archives stay while findings are accepted for a time, and until those that are open again were judged:
+-- their records may be replayed then.
 select of_window.number, of_window.revision
 from makewhole.window as of_window
 where of_window.pipeline = %(pipeline)s and of_window.is_newest and of_window.state = 'certified'
+    and (%(number)s is null or of_window.number = %(number)s)
     and greatest(of_window.end_time, of_window.closed_at) < now() - %(kept)s
     and of_window.number < (select max(number) from makewhole.window where pipeline = %(pipeline)s)
     and not exists (
@@ -58,9 +59,15 @@ order by of_window.number
 
 -- ended_plans --
 -- Read the plans that ended longer ago than they are kept, and that no plan which waits or runs takes back, with the places
--- where receipts of theirs are. One that was stopped, and whose receipts are not known for good, is not ended.
+-- where receipts of theirs are: of one whose receipts are not known for good, where its actions lead. One that was stopped,
+-- and is not settled, is not ended.
 select plan.id, plan.number, plan.revision, plan.payload_uri,
-       array(select distinct target from makewhole.chunk where chunk.plan = plan.id order by target) as targets
+       array(
+           select target from makewhole.chunk where chunk.plan = plan.id
+           union
+           select target from makewhole.planned_action as planned where plan.is_unknown and planned.plan = plan.id
+           order by target
+       ) as targets
 from makewhole.plan
 where plan.pipeline = %(pipeline)s
     and (
@@ -78,6 +85,13 @@ where plan.pipeline = %(pipeline)s
         where done.kind = %(kind)s and done.plan = plan.id and done.removed_at is not null
     )
 order by plan.frozen_at
+
+-- moved_aside --
+-- Count the actions of a plan that moved rows aside at some targets, unless it was undone.
+select count(*)
+from makewhole.planned_action
+where plan = %(plan)s and remedy = 'quarantine' and target = any(%(targets)s)
+    and not exists (select from makewhole.plan as undo where undo.undoes = %(plan)s and undo.state = 'done')
 
 -- decide_of_plan --
 -- Decide to remove what a plan left, unless its undo waits or runs: from here on it cannot be undone. The plan is locked by
@@ -108,7 +122,7 @@ on conflict (pipeline, kind, number, revision) where plan is null do update set 
             > coalesce((known.removed ->> 'files')::bigint + (known.removed ->> 'rows')::bigint, 0)
         then excluded.removed else known.removed
     end
-returning decided_at
+returning decided_at, kept
 
 -- done_of_plan --
 -- Note that all of it is gone.
@@ -150,6 +164,10 @@ union all
 select files::text from makewhole.key_run where pipeline = %(pipeline)s and number = %(number)s
 union all
 select to_json(uri)::text from makewhole.certificate where pipeline = %(pipeline)s and number = %(number)s
+
+-- texts_of_merge --
+-- Read the text in which the files of a merged run of the key index are named.
+select files::text as text from makewhole.key_merge where pipeline = %(pipeline)s and attempt = %(attempt)s
 
 -- count_findings --
 -- Count the findings of a window whose keys and evidence can go. What is open may dispute a value, be accepted or be

@@ -17,14 +17,18 @@ from makewhole.erasure.erase_key import (
     Holdings,
     erase_key,
     holdings_of,
+    paths_below,
 )
 from makewhole.journal.database import JournalSession, journal_dsn
 from makewhole.journal.retention.erasures import ErasedKey, require_quiet
 from makewhole.journey.trace import business_key
 from makewhole.lake.storage import Storage
+from makewhole.model.errors import ConfigurationError, Problem
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.text import counted
 from makewhole.signing.key_files import signing_key_from_environment
 from makewhole.window.context import as_last_read, connections_of
+from makewhole.window.reach.chains import points_apart
 
 _console = console()
 _FROM_INPUT = "-"
@@ -48,6 +52,10 @@ def erase(
         str | None,
         typer.Option("--by", metavar="NAME", help="Who asks; else the user of the shell.", show_default=False),
     ] = None,
+    of: Annotated[
+        str | None,
+        typer.Option("--of", metavar="POINT", help="A point that has the key, where not all are joined by hops."),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would go, and erase nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Erase without asking once more.")] = False,
     json: AsJson = False,
@@ -66,11 +74,16 @@ def erase(
     text = sys.stdin.readline().rstrip("\r\n") if key == _FROM_INPUT else key
     with service_environment():
         described = find_pipeline(pipeline)
+        spares = _spared(described, of)
         with JournalSession(journal_dsn()) as journal:
             with journal.transaction() as session:
-                erased = business_key(as_last_read(session, described), text)
+                erased = business_key(as_last_read(session, described), text, spares=spares)
             request = EraseRequest(
-                pipeline=described, key=erased, asked_by=by or f"{getpass.getuser()} (shell)", reason=reason or "-"
+                pipeline=described,
+                key=erased,
+                asked_by=by or f"{getpass.getuser()} (shell)",
+                reason=reason or "-",
+                spares=spares,
             )
             context = ErasureContext(
                 journal=journal,
@@ -97,10 +110,31 @@ def erase(
         raise typer.Exit(Exit.GAPS_REMAIN)
 
 
+def _spared(pipeline: Pipeline, of: str | None) -> tuple[str, ...]:
+    """Return the points that no hops join with the one that has the key: there its text may be of another thing.
+
+    Raises:
+        ConfigurationError: there is no such point; or none is given, and not all points are joined.
+    """
+    if of is not None and of not in pipeline.points:
+        raise _unfit(f"{of} is no point of {pipeline.name}", f"Name one of {', '.join(sorted(pipeline.points))}")
+    first = next(iter(pipeline.points))
+    apart = points_apart(pipeline, of or first)
+    if of is None and apart:
+        found = f"is not given, and no hops join {first} with {', '.join(apart)}: the key may be of another thing there"
+        raise _unfit(found, "Name a point that has the key")
+    return apart
+
+
+def _unfit(found: str, remedy: str) -> ConfigurationError:
+    return ConfigurationError([Problem(file="command line", path="--of", found=found, remedy=remedy)])
+
+
 def _would_go(context: ErasureContext, key: ErasedKey) -> Holdings:
+    before = paths_below(context.storage, key.pipeline)
     with context.journal.transaction() as journal:
         require_quiet(journal, key.pipeline)
-    return holdings_of(context, key)
+    return holdings_of(context, key, before)
 
 
 def _document(pipeline: str, found: Holdings, done: ErasureDone | None) -> dict[str, Any]:
@@ -122,6 +156,9 @@ def _show_first(found: Holdings, *, is_dry: bool) -> None:
 
 
 def _show(found: Holdings, did: str) -> None:
+    if found.half_written:
+        left = counted(len(found.half_written), "file")
+        _console.print(f"{left} that attempts which died left half written, and that may have it, {did}")
     if found.is_empty:
         _console.print("nothing is there of this key")
         return

@@ -1,7 +1,7 @@
 """Find the rows of a key in the Parquet files of a pipeline, and write those files again without them."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +13,11 @@ from makewhole.compute.indexed_keys.filters import build_filter
 from makewhole.journal.retention.erasures import ErasedKey
 from makewhole.key_index.files import filter_path, named_filter
 from makewhole.lake.storage import Storage, StoredFile
+from makewhole.model.errors import CorruptionError
 
 _PARQUET = ".parquet"
+_OF_POINT = re.compile(r"[^/]+/(?:window=[0-9]+/revision=[0-9]+|index)/(?P<point>[^/-]+)[^/]*/")
+"""Path of a file of a point, or of the hop that leads from it."""
 _FINEST = 65_536
 _BUCKET = re.compile(r"/bucket=(?P<name>[0-9]+of[0-9]+)/")
 _IN_INDEX = re.compile(r"[^/]+/index/")
@@ -37,31 +40,56 @@ class RowsOfKey:
         return _IN_INDEX.match(self.path) is not None
 
 
-def rows_of_key(storage: Storage, files: Iterator[StoredFile], key: ErasedKey) -> Iterator[RowsOfKey]:
-    """Yield the files that have rows of a key, by its hash, or by its text where they have no hash."""
-    high, low = (int(half, 16) for half in (key.hash[:16], key.hash[16:]))
-    own_bucket = bucket_name(high, _FINEST)
+@dataclass(frozen=True, kw_only=True)
+class SearchedFiles:
+    """Result of a search for a key: the files that have rows of it, and why others could not be read, by path."""
+
+    rows: tuple[RowsOfKey, ...]
+    unreadable: Mapping[str, CorruptionError]
+
+
+def is_spared(path: str, spares: Collection[str]) -> bool:
+    """Return whether a file is of one of some points, or of a hop from it."""
+    found = _OF_POINT.match(path)
+    return found is not None and found["point"] in spares
+
+
+def search_files(storage: Storage, files: Iterable[StoredFile], key: ErasedKey) -> SearchedFiles:
+    """Find the files that have rows of a key, by its hash, or by its text where they have no hash."""
+    own_bucket = bucket_name(int(key.hash[:16], 16), _FINEST)
+    rows, unreadable = list[RowsOfKey](), dict[str, CorruptionError]()
     for file in files:
         bucket = _BUCKET.search(file.path)
         if not file.path.endswith(_PARQUET) or (bucket is not None and not shares_keys(bucket["name"], own_bucket)):
             continue
-        columns = storage.columns(file.path)
-        where = _is_of_key(columns, key, high, low)
-        if where is None:
+        if is_spared(file.path, key.spares):
             continue
-        placed = "business_key" in columns and "place" in columns
-        names = (*HASH, "key_hash", *_TEXTS, "partition", "offset", *(["place"] if placed else []))
-        wanted = [name for name in names if name in columns]
-        rows, offsets = 0, set[tuple[int, int]]()
-        for part in storage.parquet_batches([file.path], wanted, 1 << 16):
-            own = part.filter(where)
-            rows += len(own)
-            if {"partition", "offset"} <= set(wanted):
-                offsets.update(own.select("partition", "offset").rows())
-            elif placed:
-                offsets.update(_positions(own["place"]))
-        if rows:
-            yield RowsOfKey(path=file.path, rows=rows, offsets=frozenset(offsets))
+        try:
+            found = _rows_in(storage, file.path, key)
+        except CorruptionError as error:
+            unreadable[file.path] = error
+        else:
+            rows += [found] if found.rows else []
+    return SearchedFiles(rows=tuple(rows), unreadable=unreadable)
+
+
+def _rows_in(storage: Storage, path: str, key: ErasedKey) -> RowsOfKey:
+    columns = storage.columns(path)
+    where = _is_of_key(columns, key)
+    if where is None:
+        return RowsOfKey(path=path, rows=0)
+    placed = "business_key" in columns and "place" in columns
+    names = (*HASH, "key_hash", *_TEXTS, "partition", "offset", *(["place"] if placed else []))
+    wanted = [name for name in names if name in columns]
+    rows, offsets = 0, set[tuple[int, int]]()
+    for part in storage.parquet_batches([path], wanted, 1 << 16):
+        own = part.filter(where)
+        rows += len(own)
+        if {"partition", "offset"} <= set(wanted):
+            offsets.update(own.select("partition", "offset").rows())
+        elif placed:
+            offsets.update(_positions(own["place"]))
+    return RowsOfKey(path=path, rows=rows, offsets=frozenset(offsets))
 
 
 def _positions(places: pl.Series) -> list[tuple[int, int]]:
@@ -71,8 +99,9 @@ def _positions(places: pl.Series) -> list[tuple[int, int]]:
     return parts.cast(pl.Int64).rows()
 
 
-def _is_of_key(columns: dict[str, bool], key: ErasedKey, high: int, low: int) -> pl.Expr | None:
+def _is_of_key(columns: dict[str, bool], key: ErasedKey) -> pl.Expr | None:
     """Select the rows of a key in a file of these columns; None: it has no keys."""
+    high, low = (int(half, 16) for half in (key.hash[:16], key.hash[16:]))
     conditions = []
     if set(HASH) <= set(columns):
         conditions.append((pl.col("key_hi") == pl.lit(high, pl.UInt64)) & (pl.col("key_lo") == pl.lit(low, pl.UInt64)))
@@ -97,8 +126,7 @@ class WrittenInstead:
 def write_without(storage: Storage, found: RowsOfKey, key: ErasedKey) -> WrittenInstead:
     """Write a file again without the rows of a key, beside it."""
     columns = storage.columns(found.path)
-    high, low = (int(half, 16) for half in (key.hash[:16], key.hash[16:]))
-    where = _is_of_key(columns, key, high, low)
+    where = _is_of_key(columns, key)
     assert where is not None
     never_null = [name for name, may_be_null in columns.items() if not may_be_null]
     groups = storage.row_groups(found.path)

@@ -74,14 +74,15 @@ class Journey:
         return bool(self.judgements or self.actions) or any(stop.copies for stop in self.stops)
 
 
-def business_key(pipeline: Pipeline, text: str) -> str:
+def business_key(pipeline: Pipeline, text: str, *, spares: Collection[str] = ()) -> str:
     """Return the key that a person wrote, in its one spelling: several components are a JSON array of strings, and each
-    is read by its type. Where chains of points have keys of different kinds, by the first that it fits.
+    is read by its type. Where chains of points have keys of different kinds, by the first that it fits; `spares`: the
+    points of chains that it is not of.
 
     Raises:
         ConfigurationError: it cannot be a key of this pipeline.
     """
-    points = pipeline.ordered_points()
+    points = [point for point in pipeline.ordered_points() if point.name not in spares]
     layouts = dict.fromkeys(point.key_layout or (KeyType.STRING,) * len(point.key) for point in points)
     reasons = list[str]()
     for kinds in layouts:

@@ -2,7 +2,9 @@
 
 import errno
 import os
+import re
 from pathlib import Path
+from uuid import uuid4
 
 from pyarrow import fs
 
@@ -10,6 +12,13 @@ from makewhole.file_system import fsspec_file_system, is_object_store
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 """Errors of a file system that gives no file two names."""
+UNFINISHED = re.compile(r"(?P<whole>.*)\.([0-9a-f]{32}\.tmp|[0-9a-f]{16}\.unfinished)")
+"""Path of a file that an attempt writes before it gives it its name, `whole`; of an archive it ends in tmp."""
+
+
+def unfinished_path(path: str) -> str:
+    """Return a path, of no other attempt, for a file that will be given this one."""
+    return f"{path}.{uuid4().hex[:16]}.unfinished"
 
 
 def give_name(system: fs.FileSystem, unfinished: str, full: str) -> None:

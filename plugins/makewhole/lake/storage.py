@@ -27,7 +27,7 @@ from makewhole.file_system import (
     path_below,
 )
 from makewhole.lake.constant_columns import columns_to_read, names_of_columns, with_constants
-from makewhole.lake.give_name import give_name, take_place
+from makewhole.lake.give_name import give_name, take_place, unfinished_path
 from makewhole.lake.marked_rows import marked_rows
 from makewhole.lake.parquet_writer import GrowingParquet, PackedParquet
 from makewhole.lake.sorted_parquet import SortedParquet, SortedRows
@@ -120,7 +120,7 @@ class Storage:
         self, path: str, never_null: Collection[str] = (), *, is_sorted: bool = False
     ) -> GrowingParquet:
         """Return a new file beside another one, to be put in its place: of the same kind, with the same columns."""
-        beside = f"{path}.{uuid4().hex[:16]}.unfinished"
+        beside = unfinished_path(path)
         system, full = self._to_write(beside)
         return SortedParquet(beside, system, full) if is_sorted else GrowingParquet(beside, system, full, never_null)
 
@@ -283,6 +283,10 @@ class Storage:
                 f"{self.uri(path)} is named by a manifest and is not there; restore it, or run the window again for a "
                 "new revision"
             ) from error
+        except pa.ArrowInvalid as error:
+            raise CorruptionError(
+                f"{self.uri(path)} is no whole Parquet file; restore it, or run the window again for a new revision"
+            ) from error
 
     def _read(self, path: str, columns: Sequence[str] | None) -> pl.DataFrame:
         with self._open(path) as file:
@@ -325,7 +329,7 @@ class Storage:
         """Write a file under another name, and give it its own; return whether it was given. False: another process
         was first. S3 has no such answer: there the later of two that write at once stays."""
         _, full = self._locate(path)
-        system, unfinished = self._to_write(f"{path}.{uuid4().hex[:16]}.unfinished")
+        system, unfinished = self._to_write(unfinished_path(path))
         with system.open_output_stream(unfinished) as stream:
             stream.write(content)
         try:

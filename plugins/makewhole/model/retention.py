@@ -44,7 +44,8 @@ _DIGITS_OF_HASH = 32
 @dataclass(frozen=True, kw_only=True)
 class Erasure:
     """A key that was erased on request. `key_mac`: the HMAC-SHA256 of its hash with `secret`, in hex; `prefix`: those
-    sixteen bits of that hash that say its bucket. `erased_at` None: not all of it is gone yet."""
+    sixteen bits of that hash that say its bucket; `spares`: the points of chains that it is not of. `erased_at` None:
+    not all of it is gone yet."""
 
     id: int
     secret: str = field(repr=False)
@@ -54,10 +55,15 @@ class Erasure:
     asked_by: str
     asked_at: datetime
     erased_at: datetime | None
+    spares: tuple[str, ...] = ()
 
     def is_of(self, key_hash: str) -> bool:
         """Return whether a key, by its hash (32 hex digits), is the one that was erased."""
         return self.prefix == prefix_of(key_hash) and hmac.compare_digest(self.key_mac, mac_of(self.secret, key_hash))
+
+    def is_of_hop(self, hop: str) -> bool:
+        """Return whether a hop, by its name, is of a chain that the key is of."""
+        return hop.partition("→")[0] not in self.spares
 
     @property
     def blind(self) -> str:

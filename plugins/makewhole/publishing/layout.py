@@ -4,6 +4,11 @@ REVOKED = "revoked"
 """The folder of the notices, below that of a publication."""
 
 
+def published_below(pipeline: str) -> str:
+    """Return the folder, below the storage root, of what is published of a pipeline whose file names no other."""
+    return f"{pipeline}/published"
+
+
 def manifest_path(number: int, revision: int) -> str:
     """Return the path of a manifest below the folder of a publication."""
     return f"manifests/window={number:08d}.revision={revision:04d}.json"

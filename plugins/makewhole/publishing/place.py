@@ -10,7 +10,7 @@ from makewhole.lake.storage import Storage
 from makewhole.model.errors import CorruptionError, RefusedError
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import Publish
-from makewhole.publishing.layout import data_folder, manifest_path
+from makewhole.publishing.layout import data_folder, manifest_path, published_below
 
 OWNER = "owner.json"
 """The file that says whose the folder is."""
@@ -18,7 +18,7 @@ OWNER = "owner.json"
 
 def root_of(pipeline: Pipeline, publish: Publish, storage: Storage) -> str:
     """Return the folder in which a point is published."""
-    return publish.path or storage.uri(f"{pipeline.name}/published/{publish.point}")
+    return publish.path or storage.uri(f"{published_below(pipeline.name)}/{publish.point}")
 
 
 def topic_of(pipeline: Pipeline, publish: Publish) -> str:

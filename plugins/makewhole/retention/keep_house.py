@@ -34,4 +34,5 @@ def _keep(house: House) -> Iterator[Outcome]:
             of_windows = removable.removable_windows
             windows = [] if kind in _OF_PLANS else of_windows(journal, name, kind, kept, house.published_to)
         yield from (remove_of_plan(house, kind, plan) for plan in plans)
-        yield from (remove_of_window(house, kind, window) for window in windows)
+        outcomes = (remove_of_window(house, kind, window) for window in windows)
+        yield from (outcome for outcome in outcomes if outcome is not None)

@@ -1,8 +1,10 @@
 """Remove what an ended plan left: rows that it moved aside; its effects and receipts, and its payloads."""
 
+from collections.abc import Collection, Mapping
+
 from makewhole.compensation.execution.attempt import Attempt
 from makewhole.journal import plans
-from makewhole.journal.retention import removals
+from makewhole.journal.retention import removable, removals
 from makewhole.journal.retention.removable import EndedPlan
 from makewhole.journal.retention.removals import Amount
 from makewhole.kinds import tables_of
@@ -24,9 +26,11 @@ def remove_of_plan(house: House, kind: Kept, plan: EndedPlan) -> Outcome:
 
 
 def _remove(house: House, kind: Kept, plan: EndedPlan) -> Amount:
-    targets = _targets(house, plan)
-    kept = {name: _kept(house, plan, name, point) for name, point in targets.items()}
-    _require_returned(house, kind, plan, kept)
+    known = _targets(house, plan)
+    counted = {name: _kept(house, plan, name, point) for name, point in known.items()}
+    kept = {name: of_target for name, of_target in counted.items() if of_target is not None}
+    targets = {name: known[name] for name in kept}
+    _require_returned(house, kind, plan, kept, known.keys() - kept.keys())
     files = _payloads(house, plan) if kind is Kept.EFFECTS else []
     amount = Amount(
         files=len(files),
@@ -70,26 +74,27 @@ def _targets(house: House, plan: EndedPlan) -> dict[str, TablePoint]:
     return points
 
 
-def _kept(house: House, plan: EndedPlan, name: str, point: TablePoint) -> KeptAtTarget:
+def _kept(house: House, plan: EndedPlan, name: str, point: TablePoint) -> KeptAtTarget | None:
+    """Return what a target keeps of a plan; None: it is kept for good, as its system takes nothing back."""
     with tables_of(house.connections[point.connection]).writer(point, f"counting what {plan.id} left") as writer:
-        kept = writer.kept(plan.id, name)
-    if kept is None:
-        raise RefusedError(f"{point.table} keeps what plan {plan.id} did for good: its system takes nothing back")
-    return kept
+        return writer.kept(plan.id, name)
 
 
-def _require_returned(house: House, kind: Kept, plan: EndedPlan, kept: dict[str, KeptAtTarget]) -> None:
+def _require_returned(
+    house: House, kind: Kept, plan: EndedPlan, kept: Mapping[str, KeptAtTarget], for_good: Collection[str]
+) -> None:
     """Keep the effects of a plan as long as rows that it moved aside: without them no row finds its way back.
 
     Raises:
         RefusedError: such rows are kept.
     """
-    waiting = sum(of_target.waiting for of_target in kept.values())
-    if kind is not Kept.EFFECTS or not waiting:
+    if kind is not Kept.EFFECTS:
         return
     with house.journal.transaction() as journal:
+        waiting = sum(of_target.waiting for of_target in kept.values())
+        waiting += removable.moved_aside(journal, plan.id, for_good)
         is_given_up = any(done.kind is Kept.QUARANTINE for done in removals.of_plan(journal, plan.id))
-    if not is_given_up:
+    if waiting and not is_given_up:
         raise RefusedError(
             f"plan {plan.id} moved {waiting} rows aside, which are kept: their way back needs its effects. Write "
             "`quarantine` in `keep` as well, or put them back"

@@ -14,6 +14,7 @@ from makewhole.journal import certificates, leases, publications, windows
 from makewhole.journal.leases import Lease
 from makewhole.journal.publications import Publication, PublishedWindow
 from makewhole.journal.results import snapshot_manifests
+from makewhole.journal.retention.file_locks import files_kept
 from makewhole.lake.storage import Storage
 from makewhole.model.errors import RefusedError
 from makewhole.model.points import Publish
@@ -51,8 +52,12 @@ def publish_windows(carrier: Carrier, journal: PgConnection, context: WindowCont
     Raises:
         RefusedError: something else is published at that place, or not everything is known by name.
         CorruptionError: what was published before, or the window's archive, is not there any more.
+        TransientError: a key is being erased.
     """
-    return [_publish_point(carrier, journal, context, publish) for publish in context.pipeline.publish]
+    if not context.pipeline.publish:
+        return []
+    with files_kept(journal, context.pipeline.name):
+        return [_publish_point(carrier, journal, context, publish) for publish in context.pipeline.publish]
 
 
 def _publish_point(carrier: Carrier, journal: PgConnection, context: WindowContext, publish: Publish) -> PublishedNow:

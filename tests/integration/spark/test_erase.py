@@ -16,7 +16,7 @@ from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.undo.plan_undo import plan_undo
 from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.erasure.archived_records import segments_of
-from makewhole.erasure.erase_key import EraseRequest, ErasureContext, ErasureDone, erase_key, holdings_of
+from makewhole.erasure.erase_key import EraseRequest, ErasureContext, ErasureDone, erase_key, holdings_of, paths_below
 from makewhole.journal.database import JournalSession, connect
 from makewhole.journal.findings import window_findings
 from makewhole.journal.findings.window_findings import JudgedFinding
@@ -134,7 +134,7 @@ def test_a_key_goes_everywhere_and_the_certificates_stand(shop: ReconciledShop) 
     assert places_of(shop, "O900102", request_of(shop, "O900102").erased.hash) != []
     assert verified(shop) == []
     with JournalSession(shop.journal) as journal:
-        again = holdings_of(context_of(shop, journal), key)
+        again = holdings_of(context_of(shop, journal), key, paths_below(Storage.from_environment(), "shop"))
     assert again.is_empty
 
 

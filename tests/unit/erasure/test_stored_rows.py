@@ -7,7 +7,7 @@ import pytest
 
 from makewhole.compute.frames import HASH, UNDECODABLE
 from makewhole.compute.keys import hash_hex, with_hash
-from makewhole.erasure.stored_rows import rows_of_key
+from makewhole.erasure.stored_rows import search_files
 from makewhole.journal.retention.erasures import ErasedKey
 from makewhole.lake.storage import Storage
 
@@ -31,7 +31,7 @@ def test_records_that_could_not_be_read_are_found_where_their_key_is_known(tmp_p
     table = storage.write_parquet("p/window=1/revision=1/store/undecodable", of_table)
 
     key = ErasedKey(pipeline="p", text="A", hash=_hashed("A").select(hash_hex()).item())
-    found = {each.path: each for each in rows_of_key(storage, iter(storage.files_below("p")), key)}
+    found = {each.path: each for each in search_files(storage, storage.files_below("p"), key).rows}
     assert {path: (each.rows, each.offsets) for path, each in found.items()} == {
         good: (1, frozenset({(0, 7)})),
         bad: (2, frozenset({(0, 5), (2, 30)})),

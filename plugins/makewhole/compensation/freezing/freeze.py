@@ -33,7 +33,7 @@ from makewhole.model.connection import Connection
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.plan import Plan
 from makewhole.model.refusal import Refusal, RefusalCode
-from makewhole.model.retention import erased_among
+from makewhole.model.retention import Erasure, erased_among
 from makewhole.model.reversal import PastReversals
 from makewhole.model.verdict import REPAIRABLE, Finding, Verdict
 from makewhole.model.window import Window
@@ -152,7 +152,7 @@ class _Freeze:
             past = self._past({*keys_to_reverse(self._request.pipeline, standing)})
             accepted = {(item.finding.hop, item.finding.key_hash) for item in judged if item.acceptance is not None}
             elsewhere = open_elsewhere(self._journal, self._request.window, standing)
-            erased = erased_among(on_request, (finding.key_hash for finding in standing))
+            erased = _erased(on_request, standing)
             batch = draft_batch(
                 self._request.pipeline,
                 standing,
@@ -222,6 +222,18 @@ def open_elsewhere(journal: PgConnection, window: Window, findings: Sequence[Fin
         accepted=acceptances.accepted_elsewhere(journal, window, hashes),
         ranges=window.ranges,
     )
+
+
+def _erased(on_request: Sequence[Erasure], findings: Sequence[Finding]) -> dict[tuple[str, str], str]:
+    """Return what says that keys were erased on request, by hop and key hash."""
+    by_hop: dict[str, list[str]] = {}
+    for finding in findings if on_request else ():
+        by_hop.setdefault(finding.hop, []).append(finding.key_hash)
+    return {
+        (hop, key_hash): said
+        for hop, hashes in by_hop.items()
+        for key_hash, said in erased_among((one for one in on_request if one.is_of_hop(hop)), hashes).items()
+    }
 
 
 def refuse_written(

@@ -18,7 +18,9 @@ from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import REPAIRABLE, Finding
 
-_NONE_ERASED: Mapping[str, str] = MappingProxyType({})
+ErasedOnRequest = Mapping[tuple[str, str], str]
+"""What says that keys were erased on request, by hop and key hash."""
+_NONE_ERASED: ErasedOnRequest = MappingProxyType({})
 _REMEDY_ORDER = (Remedy.PRODUCE, Remedy.REDELIVER, Remedy.UPSERT, Remedy.QUARANTINE, Remedy.REVERSE)
 
 
@@ -83,12 +85,12 @@ def draft_batch(
     readers: Readers = NO_READERS,
     elsewhere: OpenElsewhere = NOTHING_ELSEWHERE,
     accepted: Collection[tuple[str, str]] = (),
-    erased: Mapping[str, str] = _NONE_ERASED,
+    erased: ErasedOnRequest = _NONE_ERASED,
 ) -> DraftBatch:
     """Draft actions and refusals of some findings; all findings of their keys are among them, and those that are open
     in other windows are `elsewhere`. `accepted`: hop and key hash of those that stay as they are by a person's word;
     their rows are touched for no other finding, and what they say still counts for others of their keys. `erased`: what
-    says, by key hash, that a key was erased on request: nothing is written of it."""
+    says, by hop and key hash, that a key was erased on request: nothing is written of it."""
     to_answer = [finding for finding in findings if (finding.hop, finding.key_hash) not in accepted]
     known = Known(pipeline, findings, past, readers, elsewhere, accepted)
     drafts, refusals = _draft_all(pipeline, findings, to_answer, known, erased)
@@ -150,7 +152,7 @@ def _draft_all(
     findings: Sequence[Finding],
     to_answer: Iterable[Finding],
     known: Known,
-    erased: Mapping[str, str],
+    erased: ErasedOnRequest,
 ) -> tuple[list[ActionDraft], list[RefusedFinding]]:
     hops = {hop.name: hop for hop in pipeline.hops}
     drafts: list[ActionDraft] = []
@@ -166,8 +168,9 @@ def _draft_all(
         remedy = hop.remedies.answer_to(finding.verdict)
         if remedy is Remedy.REPORT:
             continue
-        if finding.key_hash in erased:
-            refusals.append(_refuse(finding, Refusal(RefusalCode.ERASED, f"its key was {erased[finding.key_hash]}")))
+        said = erased.get((finding.hop, finding.key_hash))
+        if said is not None:
+            refusals.append(_refuse(finding, Refusal(RefusalCode.ERASED, f"its key was {said}")))
             continue
         made = draft_actions(pipeline, hop, remedy, finding, known)
         if isinstance(made, Refusal):

@@ -36,6 +36,7 @@ from makewhole.journal.history.judged import JudgedWindows
 from makewhole.journal.history.record_windows import KNOWN_BY, archive_of, find_windows_before
 from makewhole.journal.plans import StoredPlan
 from makewhole.journal.retention import removals
+from makewhole.journal.retention.file_locks import hold_files
 from makewhole.journal.written_keys import reversals_of
 from makewhole.kinds import tables_of
 from makewhole.lake.local_files import BatchFile
@@ -90,7 +91,8 @@ def freeze_undo(journal_dsn: str, request: UndoRequest, sources: FreezeSources) 
     Raises:
         RefusedError: the plan wrote nothing, is at work, undoes another one, was changed in the journal, or its effects
             are not known; or an undo of the other kind is there.
-        TransientError: a runner of the plan is still at work, or a database or the storage is away; nothing was frozen.
+        TransientError: a runner of the plan is still at work, a key is being erased, or a database or the storage is
+            away; nothing was frozen.
     """
     with JournalSession(journal_dsn) as session:
         with session.transaction() as journal:
@@ -118,6 +120,7 @@ def _end_runners(attempt: Attempt, targets: Mapping[str, Target]) -> None:
 def _freeze(journal: PgConnection, attempt: Attempt, request: UndoRequest, sources: FreezeSources) -> Undo:
     """Freeze the undo in one transaction at the journal, under the lease of the plan that is undone."""
     pipeline = request.pipeline
+    hold_files(journal, pipeline.name)
     targets = targets_of(pipeline, sources.connections)
     stored = plans.get_plan(journal, request.plan, is_locked=True)
     require_undoable(stored, pipeline)

@@ -2,16 +2,17 @@
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from makewhole.journal import windows
 from makewhole.journal.retention.removable import FORGOTTEN
-from makewhole.model.errors import RefusedError
+from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.refusal import RefusalCode
 from makewhole.model.retention import Erasure, mac_of, prefix_of
-from makewhole.sql import PgConnection, record, records, statements_of
+from makewhole.sql import PgConnection, record, records, single_value, statements_of
 
 _run = statements_of("erasure")
 
@@ -34,11 +35,12 @@ class PlanOfKey:
 
 @dataclass(frozen=True, kw_only=True)
 class ErasedKey:
-    """A key that is being erased, with its hash (32 hex digits)."""
+    """A key that is being erased, with its hash (32 hex digits). `spares`: points of chains in which it stays."""
 
     pipeline: str
     text: str
     hash: str
+    spares: tuple[str, ...] = ()
 
 
 def require_quiet(journal: PgConnection, pipeline: str) -> None:
@@ -47,7 +49,7 @@ def require_quiet(journal: PgConnection, pipeline: str) -> None:
     Raises:
         RefusedError: a window is open, a plan or a question waits.
     """
-    busy = [row.what for row in _run(journal, "busy", pipeline=pipeline)]
+    busy = _busy(journal, pipeline)
     if busy:
         raise RefusedError(
             f"no key of {pipeline} can be erased now: {'; '.join(busy)}. Let it end, or answer or reject it, and judge "
@@ -55,15 +57,37 @@ def require_quiet(journal: PgConnection, pipeline: str) -> None:
         )
 
 
+def require_complete(journal: PgConnection, key: ErasedKey, plans: Sequence[PlanOfKey]) -> None:
+    """Require that nothing which may have the key began since these plans of it were found; no window is opened until
+    the transaction ends.
+
+    Raises:
+        TransientError: a window, a plan or a question did.
+    """
+    windows.lock_pipeline(journal, key.pipeline)
+    began = _busy(journal, key.pipeline)
+    if not began and plans_of_key(journal, key) != list(plans):
+        began = ["a plan with it was made, or ran"]
+    if began:
+        raise TransientError(
+            f"a key of {key.pipeline} is not erased to its end, as meanwhile {'; '.join(began)}. Let it end, or answer "
+            "or reject it; then erase the same key again, which goes on from here"
+        )
+
+
+def _busy(journal: PgConnection, pipeline: str) -> list[str]:
+    return [row.what for row in _run(journal, "busy", pipeline=pipeline)]
+
+
 def count_rows(journal: PgConnection, key: ErasedKey) -> dict[str, int]:
     """Count the rows of a key in the journal, by what they are."""
-    [row] = _run(journal, "count_rows", pipeline=key.pipeline, key=key.text, key_hash=key.hash)
+    [row] = _run(journal, "count_rows", key=key.text, **_rows_of(key))
     return dict(row._asdict())
 
 
 def plans_of_key(journal: PgConnection, key: ErasedKey) -> list[PlanOfKey]:
     """Return the plans that have actions of a key, the oldest first."""
-    return records(PlanOfKey, _run(journal, "plans_of_key", pipeline=key.pipeline, key_hash=key.hash))
+    return records(PlanOfKey, _run(journal, "plans_of_key", **_rows_of(key)))
 
 
 def begin(journal: PgConnection, key: ErasedKey, reason: str, asked_by: str) -> Erasure:
@@ -74,7 +98,7 @@ def begin(journal: PgConnection, key: ErasedKey, reason: str, asked_by: str) -> 
     """
     require_quiet(journal, key.pipeline)
     for unfinished in records(Erasure, _run(journal, "unfinished", pipeline=key.pipeline)):
-        if unfinished.is_of(key.hash):
+        if unfinished.is_of(key.hash) and unfinished.spares == key.spares:
             return unfinished
     secret = secrets.token_hex(_SECRET_BYTES)
     values = {
@@ -82,6 +106,7 @@ def begin(journal: PgConnection, key: ErasedKey, reason: str, asked_by: str) -> 
         "secret": secret,
         "key_mac": mac_of(secret, key.hash),
         "prefix": prefix_of(key.hash),
+        "spares": list(key.spares),
         "reason": reason,
         "asked_by": asked_by,
     }
@@ -111,17 +136,21 @@ def note_plan(journal: PgConnection, erasure: Erasure, plan: PlanOfKey, became: 
 def forget_rows(journal: PgConnection, erasure: Erasure, key: ErasedKey) -> None:
     """Take a key out of findings, keys handed over, accepted findings and incidents."""
     for statement in ("forget_findings", "forget_handovers", "forget_accepted"):
-        _run(journal, statement, pipeline=key.pipeline, **_instead(erasure, key))
-    for row in _run(journal, "incidents_naming", pipeline=key.pipeline, key=key.text):
+        _run(journal, statement, **_instead(erasure, key))
+    for row in _run(journal, "incidents_naming", key=key.text, **_rows_of(key)):
         named = [
             {**found, "key": FORGOTTEN} if found.get("key") == key.text else found for found in row.detail["first"]
         ]
         _run(journal, "forget_incident", place=row.place, detail=json.dumps({**row.detail, "first": named}))
 
 
-def _instead(erasure: Erasure, key: ErasedKey) -> dict[str, str]:
+def _rows_of(key: ErasedKey) -> dict[str, Any]:
+    return {"pipeline": key.pipeline, "key_hash": key.hash, "spares": list(key.spares)}
+
+
+def _instead(erasure: Erasure, key: ErasedKey) -> dict[str, Any]:
     return {
-        "key_hash": key.hash,
+        **_rows_of(key),
         "blind": erasure.blind,
         "marker": FORGOTTEN,
         "because": f"its key was {erasure.sentence}",
@@ -184,6 +213,13 @@ def require_whole(journal: PgConnection, plan: str) -> None:
         )
 
 
-def windows_since(journal: PgConnection, pipeline: str, since: datetime) -> list[int]:
-    """Return the numbers of the windows of which a revision was opened since a moment."""
-    return [row.number for row in _run(journal, "windows_since", pipeline=pipeline, since=since)]
+def windows_since(journal: PgConnection, pipeline: str) -> tuple[list[int], datetime]:
+    """Return the numbers of the windows of which a revision was opened since the erased keys were last looked for, and
+    up to which moment they need not be searched again (`note_searched`)."""
+    numbers = [row.number for row in _run(journal, "windows_since", pipeline=pipeline)]
+    return numbers, single_value(_run(journal, "search_end", pipeline=pipeline))
+
+
+def note_searched(journal: PgConnection, known: Sequence[Erasure], searched_to: datetime) -> None:
+    """Note up to which moment windows were searched for these keys, and what they have of them is erased."""
+    _run(journal, "note_searched", ids=[erasure.id for erasure in known], searched_to=searched_to)

@@ -43,10 +43,24 @@ def files_kept_by(session: JournalSession, pipeline: str) -> Iterator[None]:
                 _run(journal, "unshare_files", pipeline=pipeline)
 
 
+def hold_files(journal: PgConnection, pipeline: str) -> None:
+    """Hold back erasures until the transaction ends.
+
+    Raises:
+        TransientError: a key is being erased.
+    """
+    if not single_value(_run(journal, "hold_files", pipeline=pipeline)):
+        raise _being_erased(pipeline)
+
+
 def _share(journal: PgConnection, pipeline: str) -> None:
     if not single_value(_run(journal, "share_files", pipeline=pipeline)):
         journal.rollback()
-        raise TransientError(f"a key of {pipeline} is being erased: its files are written again; try again after that")
+        raise _being_erased(pipeline)
+
+
+def _being_erased(pipeline: str) -> TransientError:
+    return TransientError(f"a key of {pipeline} is being erased: its files are written again; try again after that")
 
 
 def require_files(journal: PgConnection, pipeline: str) -> None:

@@ -4,7 +4,9 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import timedelta
+from typing import Any
 
+from makewhole.journal import windows
 from makewhole.model.retention import Kept
 from makewhole.sql import PgConnection, records, single_value, statements_of
 
@@ -34,13 +36,30 @@ class EndedPlan:
 
 
 def removable_windows(
-    journal: PgConnection, pipeline: str, kind: Kept, kept: timedelta, published_to: Collection[str]
+    journal: PgConnection,
+    pipeline: str,
+    kind: Kept,
+    kept: timedelta,
+    published_to: Collection[str],
+    number: int | None = None,
 ) -> list[RemovableWindow]:
     """Return the windows of which this can go, oldest first: certified, over for longer than it is kept, with nothing
-    that waits for them. `published_to`: the folders into which the pipeline publishes."""
+    that waits for them. `published_to`: the folders into which the pipeline publishes; `number`: of this one alone."""
     values = {"pipeline": pipeline, "kind": kind.value, "kept": kept, "published_to": list(published_to)}
-    rows = _run(journal, "windows_with_archives", **values)
-    return records(RemovableWindow, rows)
+    return records(RemovableWindow, _run(journal, "windows_with_archives", **values, number=number))
+
+
+def is_removable(
+    journal: PgConnection,
+    pipeline: str,
+    window: RemovableWindow,
+    kind: Kept,
+    kept: timedelta,
+    published_to: Collection[str],
+) -> bool:
+    """Return whether this can go of a window still; no revision of one is opened until the transaction ends."""
+    windows.lock_pipeline(journal, pipeline)
+    return window in removable_windows(journal, pipeline, kind, kept, published_to, window.number)
 
 
 def ended_plans(journal: PgConnection, pipeline: str, kind: Kept, kept: timedelta) -> list[EndedPlan]:
@@ -48,10 +67,34 @@ def ended_plans(journal: PgConnection, pipeline: str, kind: Kept, kept: timedelt
     return records(EndedPlan, _run(journal, "ended_plans", pipeline=pipeline, kind=kind.value, kept=kept))
 
 
-def named_texts(journal: PgConnection, pipeline: str, number: int) -> Iterator[object]:
-    """Yield the documents (JSON) in which the files of a window are named."""
+def moved_aside(journal: PgConnection, plan: str, targets: Collection[str]) -> int:
+    """Return how many actions of a plan, which was not undone, moved rows aside at some targets."""
+    return int(single_value(_run(journal, "moved_aside", plan=plan, targets=list(targets))))
+
+
+def named_texts(journal: PgConnection, pipeline: str, number: int) -> Iterator[str]:
+    """Yield the texts of the documents in which the files of a window are named."""
     for (text,) in _run(journal, "texts_of_window", pipeline=pipeline, number=number):
-        yield json.loads(text)
+        yield from _texts(json.loads(text))
+
+
+def texts_of_merge(journal: PgConnection, pipeline: str, attempt: str) -> Iterator[str]:
+    """Yield the texts of the document in which the files of a merged run of the key index are named."""
+    for (text,) in _run(journal, "texts_of_merge", pipeline=pipeline, attempt=attempt):
+        yield from _texts(json.loads(text))
+
+
+def _texts(document: Any) -> Iterator[str]:
+    """Yield every text of a document, names of fields included."""
+    if isinstance(document, str):
+        yield document
+    elif isinstance(document, dict):
+        for name, value in document.items():
+            yield name
+            yield from _texts(value)
+    elif isinstance(document, list):
+        for value in document:
+            yield from _texts(value)
 
 
 def count_findings(journal: PgConnection, pipeline: str, window: RemovableWindow) -> int:

@@ -2,13 +2,13 @@
 
 import json
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from makewhole.journal.retention import erasures
 from makewhole.journal.retention.removable import RemovableWindow
 from makewhole.model.errors import RefusedError
 from makewhole.model.retention import Kept
-from makewhole.sql import PgConnection, records, single_value, statements_of
+from makewhole.sql import PgConnection, record, records, statements_of
 
 _run = statements_of("removal")
 
@@ -59,14 +59,26 @@ class Amount:
 NOTHING = Amount()
 
 
+@dataclass(frozen=True, kw_only=True)
+class RemovalDecision:
+    """When it was decided to remove something, and for how long it was kept then."""
+
+    decided_at: datetime
+    kept: str
+
+    @property
+    def sentence(self) -> str:
+        """Describe both."""
+        return f"kept {self.kept}, and removed at {self.decided_at.astimezone(UTC):%Y-%m-%d %H:%M UTC}"
+
+
 def decide_of_window(
     journal: PgConnection, pipeline: str, window: RemovableWindow, kind: Kept, kept: str, there: Amount
-) -> datetime:
-    """Decide to remove something of a window, of which so much is there; decided before, it stays as it was. Returns
-    when it was decided."""
+) -> RemovalDecision:
+    """Decide to remove something of a window, of which so much is there; decided before, it stays as it was."""
     values = {"pipeline": pipeline, "kind": kind.value, "kept": kept, "removed": _document(there), **asdict(window)}
-    moment: datetime = single_value(_run(journal, "decide_of_window", **values))
-    return moment
+    [row] = _run(journal, "decide_of_window", **values)
+    return record(RemovalDecision, row)
 
 
 def done_of_window(journal: PgConnection, pipeline: str, window: RemovableWindow, kind: Kept) -> None:
@@ -97,6 +109,12 @@ def of_plan(journal: PgConnection, plan: str) -> list[Removal]:
 def of_window(journal: PgConnection, pipeline: str, number: int) -> list[Removal]:
     """Return what was removed of a window, or is being removed, the newest revision first."""
     return records(Removal, _run(journal, "removals_of_window", pipeline=pipeline, number=number))
+
+
+def archives_removed_to(journal: PgConnection, pipeline: str, number: int) -> int:
+    """Return the last revision of a window whose archives were removed, or are being removed; 0: none was."""
+    removed = (one.revision for one in of_window(journal, pipeline, number) if one.kind is Kept.ARCHIVES)
+    return max(removed, default=0)
 
 
 def require_undoable(journal: PgConnection, plan: str) -> None:

@@ -36,6 +36,15 @@ def first_points(pipeline: Pipeline) -> list[str]:
     return list(dict.fromkeys([*sources, *(point.name for point in pipeline.topics_alone)]))
 
 
+def points_apart(pipeline: Pipeline, point: str) -> tuple[str, ...]:
+    """Return the points that no hops join with one, in whichever direction; a place that has two names is one."""
+    joined = {pipeline.place_of(point)}
+    hops = [{pipeline.place_of(hop.source), pipeline.place_of(hop.target)} for hop in pipeline.hops]
+    while more := {place for ends in hops if ends & joined for place in ends} - joined:
+        joined |= more
+    return tuple(sorted(name for name in pipeline.points if pipeline.place_of(name) not in joined))
+
+
 def reach_of(pipeline: Pipeline) -> Reach:
     """Return the reach of a pipeline: that of its weakest chain."""
     return Reach.LOG if any(chain.reach is Reach.LOG for chain in point_chains(pipeline)) else Reach.LEDGER

@@ -86,6 +86,7 @@ class _Elsewhere:
         cls, neighbours: NeighbouringWindows, hop: Hop, handing: Sequence[Window], truncated: Sequence[TruncatedWindow]
     ) -> "_Elsewhere":
         siblings = [other for other in neighbours.context.pipeline.hops_into(hop.target) if other.name != hop.name]
+        known = erasures(neighbours.journal, neighbours.context.pipeline.name)
         return cls(
             neighbours=neighbours,
             hop=hop,
@@ -97,7 +98,7 @@ class _Elsewhere:
             met=met_alone(neighbours, hop),
             erasures=logs_of_erasures(neighbours, hop, handing),
             beside=TopicsBeside.of(neighbours, hop),
-            on_request=erasures(neighbours.journal, neighbours.context.pipeline.name),
+            on_request=[one for one in known if one.is_of_hop(hop.name)],
         )
 
     def in_bucket(self, bucket: str) -> KnownElsewhere:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from makewhole.journal.results.snapshot_manifests import LOOKED_AT, MARK, NOT_REUSED, REUSED
+from makewhole.journal.retention import removals
 from makewhole.model.points import Point, TablePoint, TopicPoint
 from makewhole.sql import PgConnection
 from makewhole.tables.reading import ReadBefore, TableView
@@ -60,7 +61,12 @@ class Reuse:
             TransientError: the brokers do not answer.
         """
 
+        window = self.context.window
+        removed_to = removals.archives_removed_to(self.journal, window.pipeline, window.number)
+
         def why_not(point: TopicPoint, snapshot: EarlierSnapshot) -> str | None:
+            if snapshot.revision <= removed_to:
+                return f"the archive of revision {snapshot.revision} was kept as long as the file says, and is removed"
             if snapshot.manifest.get(SEQUENCES_BEFORE) != sequences_of(before.get(point.name, {})):
                 return "the window before has other sequences of its producers"
             return why_not_same_log(self.context, point, snapshot.manifest)

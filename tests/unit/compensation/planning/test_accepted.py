@@ -119,7 +119,7 @@ def test_an_action_names_the_hops_whose_acceptance_stops_it_and_is_stopped_by_no
 def test_nothing_is_written_of_a_key_that_was_erased_on_request() -> None:
     found = [finding_of(key, Verdict.MISSING, STORE_HOP) for key in ("a", "b")]
 
-    batch = draft_batch(pipeline_of(), found, erased={found[0].key_hash: "erased on request at noon"})
+    batch = draft_batch(pipeline_of(), found, erased={(found[0].hop, found[0].key_hash): "erased on request at noon"})
 
     assert [draft.action.key for _, draft in batch.drafts] == ["b"]
     assert [(one.key_hash, one.refusal) for one in batch.refusals] == [
