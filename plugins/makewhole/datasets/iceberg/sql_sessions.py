@@ -7,7 +7,7 @@ from pyiceberg.catalog import URI, Catalog
 from sqlalchemy import Connection, event, make_url
 from sqlalchemy.exc import DBAPIError
 
-from makewhole.sql import connection_defaults
+from makewhole.postgres_session import connection_defaults
 
 _OF_TRANSACTIONS = {
     # A commit waits for another one, but not for ever.
@@ -25,7 +25,7 @@ def patient_properties(properties: Mapping[str, str]) -> dict[str, str]:
     if not uri.startswith("postgresql"):
         return dict(properties)
     url = make_url(uri)
-    limits = {name: str(value) for name, value in connection_defaults("").items() if name not in url.query}
+    limits = {name: str(value) for name, value in connection_defaults(url.query).items()}
     return {**properties, URI: url.update_query_dict(limits).render_as_string(hide_password=False)}
 
 
