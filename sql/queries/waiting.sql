@@ -17,15 +17,15 @@ where state = 'awaiting_approval' and expires_at > clock_timestamp()
 order by expires_at;
 
 -- unopened --
--- Read the runs that opened no window for a reason that trying again does not remove.
-select pipeline, step, dag, run, is_permanent, reason, failed_at from makewhole.step_failure
-where number = 0 and is_permanent
+-- Read the runs that opened no window and are not tried again.
+select pipeline, step, dag, run, reason, failed_at from makewhole.step_failure
+where number = 0 and is_final
 order by failed_at;
 
 -- windows --
 -- Read the windows that are not certified, in their newest revision, with the keys that their last results leave open and
--- that are not accepted, and with the plan that no task carries out any more. Open ones only where a step broke for a
--- reason that trying again does not remove.
+-- that are not accepted, and with the plan that no task carries out any more. Open ones only where a step broke and is
+-- not tried again.
 select newest.pipeline, newest.number as window, newest.revision, newest.state, newest.reason, newest.plan_only,
     newest.opened_at as since, broken.step, broken.dag, broken.run, broken.reason as step_reason, begun.plan,
     coalesce(left_open.findings, 0)::bigint as findings
@@ -33,7 +33,7 @@ from makewhole.window as newest
 left join lateral (
     select step, dag, run, reason from makewhole.step_failure as failure
     where (failure.pipeline, failure.number, failure.revision) = (newest.pipeline, newest.number, newest.revision)
-        and (failure.is_permanent or newest.state <> 'open')
+        and (failure.is_final or newest.state <> 'open')
     order by failed_at desc limit 1
 ) as broken on true
 left join lateral (

@@ -51,7 +51,6 @@ class UnopenedRun:
     step: str
     dag: str
     run: str
-    is_permanent: bool
     reason: str
     failed_at: datetime
 
@@ -108,7 +107,7 @@ def acceptances(journal: PgConnection) -> list[WaitingAcceptance]:
 
 
 def unopened(journal: PgConnection) -> list[UnopenedRun]:
-    """Return the runs that opened no window and that trying again does not help, the oldest first."""
+    """Return the runs that opened no window and are not tried again, the oldest first."""
     return records(UnopenedRun, _run(journal, "unopened"))
 
 
