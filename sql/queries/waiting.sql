@@ -58,12 +58,20 @@ where newest.is_newest and (newest.state in ('error', 'gaps', 'not_known') or ne
 order by newest.pipeline, newest.number;
 
 -- is_at_work --
--- Whether a window of a pipeline that has a result, of this revision or of one before, is open.
+-- Whether a window of a pipeline is open that was judged, or at least tried, before: it has a result, an earlier revision,
+-- or a run that went on with it.
 select exists (
     select from makewhole.window as newest
-    where newest.pipeline = %(pipeline)s and newest.is_newest and newest.state = 'open' and exists (
-        select from makewhole.hop_result as result
-        where (result.pipeline, result.number) = (newest.pipeline, newest.number)
+    where newest.pipeline = %(pipeline)s and newest.is_newest and newest.state = 'open' and (
+        newest.revision > 1
+        or exists (
+            select from makewhole.hop_result as result
+            where (result.pipeline, result.number) = (newest.pipeline, newest.number)
+        )
+        or exists (
+            select from makewhole.continuation as later
+            where (later.pipeline, later.number, later.revision) = (newest.pipeline, newest.number, newest.revision)
+        )
     )
 );
 

@@ -117,7 +117,7 @@ def windows(journal: PgConnection) -> list[WaitingWindow]:
 
 
 def is_at_work(journal: PgConnection, pipeline: str) -> bool:
-    """Return whether a window of a pipeline that has a result is open: it is being repaired, or judged again."""
+    """Return whether a window of a pipeline is open that was begun before: it is repaired, or judged again."""
     return bool(single_value(_run(journal, "is_at_work", pipeline=pipeline)))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from makewhole.journal import notices, step_failures, windows
+from makewhole.journal import continuations, notices, step_failures, windows
 from makewhole.journal.database import connect
 from makewhole.journal.step_failures import StepPlace
 from makewhole.model.errors import RefusedError
@@ -122,6 +122,30 @@ def test_nothing_is_over_while_a_window_is_judged_again_or_repaired(hook: TakenP
     notify(pipeline, AROUND)
     assert texts(hook)[1:] == [text for text in texts(hook) if text.startswith("All clear")]
     assert len(hook.posts) == 2
+
+
+@pytest.mark.parametrize("is_continued", [True, False])
+def test_nothing_is_over_while_a_window_that_was_never_compared_is_tried_again(
+    hook: TakenPosts, is_continued: bool
+) -> None:
+    """By a run that goes on with it, or by a new revision."""
+    with connect() as journal:
+        window = opened(journal, 2, WindowState.ERROR, reason="snapshot did not end well")
+    notify(shop(HOOK), AROUND)
+    with connect() as journal:
+        if is_continued:
+            [unfinished] = continuations.unfinished(journal, "shop", window.end)
+            continuations.put(journal, unfinished, "tonight", "tonight")
+            continuations.reopen(journal, window)
+        else:
+            window = opened(journal, 2, WindowState.OPEN, revision=2)
+    notify(shop(HOOK), AROUND)
+    assert len(hook.posts) == 1
+
+    with connect() as journal:
+        windows.close(journal, window, WindowState.CERTIFIED, None)
+    notify(shop(HOOK), AROUND)
+    assert [text.startswith("All clear") for text in texts(hook)] == [False, True]
 
 
 def test_a_window_that_finds_the_same_again_says_nothing_new(hook: TakenPosts) -> None:
