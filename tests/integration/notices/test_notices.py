@@ -228,6 +228,39 @@ def test_a_channel_takes_the_kinds_that_it_names(hook: TakenPosts) -> None:
     assert "window 2" not in text
 
 
+def test_a_channel_of_some_kinds_gets_no_all_clear_while_another_kind_waits(hook: TakenPosts) -> None:
+    pipeline = shop(replace(HOOK, kinds=(Waits.ERROR,)))
+    with connect() as journal:
+        gaps(journal, 2)
+        opened(journal, 3, WindowState.ERROR, reason="snapshot broke")
+    notify(pipeline, AROUND)
+    with connect() as journal:
+        certified(journal, 3, revision=2)
+    notify(pipeline, AROUND)
+    notify(pipeline, AROUND)
+
+    _, last = texts(hook)
+    assert last.splitlines()[:4] == [
+        "What this channel was sent is over; still waiting of other kinds: 1 thing",
+        "- shop window 2 has 3 open findings: 3 keys missing",
+        "Over by now:",
+        "- shop window 3 is in error: a step broke: snapshot broke",
+    ]
+    assert [post["clear"] for _, post in hook.posts] == ["False", "False"]
+
+
+def test_a_window_whose_kind_is_another_one_now_is_not_over(hook: TakenPosts) -> None:
+    pipeline = shop(replace(HOOK, kinds=(Waits.ERROR,)))
+    with connect() as journal:
+        opened(journal, 3, WindowState.ERROR, reason="snapshot broke")
+    notify(pipeline, AROUND)
+    with connect() as journal:
+        gaps(journal, 3, revision=2)
+    notify(pipeline, AROUND)
+    assert "- shop window 3 has 3 open findings: 3 keys missing" in texts(hook)[1]
+    assert [post["clear"] for _, post in hook.posts] == ["False", "False"]
+
+
 def test_a_channel_that_fails_keeps_no_other_from_its_message_and_is_tried_again(
     mail: TakenMail, hook: TakenPosts
 ) -> None:

@@ -108,22 +108,25 @@ def test_a_test_goes_through_a_channel_or_says_why_not(hook: TakenPosts) -> None
         send(HOOK, message, "notify.through.first")
 
 
+def test_no_all_clear_is_sent_before_a_question_is_put(hook: TakenPosts) -> None:
+    pipeline = shop(HOOK)
+    with connect() as journal:
+        gaps(journal, 2)
+    notify(pipeline, AROUND)
+    with connect() as journal:
+        opened(journal, 2, WindowState.CERTIFIED, revision=2)
+        window = opened(journal, 3, WindowState.OPEN)
+        plan = awaiting(window)
+        plans.put_plan(journal, StoredPlan(plan=plan, payload_sha256=None), [])
+    notify(pipeline, AROUND)
+    assert len(hook.posts) == 1
+
+
 def test_a_question_is_sent_when_it_is_put_with_the_time_that_is_left(hook: TakenPosts) -> None:
     pipeline = shop(HOOK)
     with connect() as journal:
         window = opened(journal, 1, WindowState.OPEN)
-        plan = Plan(
-            id="shop-1-plan",
-            pipeline="shop",
-            window=window.number,
-            revision=window.revision,
-            sha256="f" * 64,
-            payload_uri=None,
-            counts={"produce": 3},
-            state=PlanState.AWAITING_APPROVAL,
-            reason=None,
-            undoes=None,
-        )
+        plan = awaiting(window)
         plans.put_plan(journal, StoredPlan(plan=plan, payload_sha256=None), [])
     notify(pipeline, AROUND)
     assert hook.posts == []
@@ -133,4 +136,19 @@ def test_a_question_is_sent_when_it_is_put_with_the_time_that_is_left(hook: Take
     [text] = texts(hook)
     assert text.startswith(
         "- shop window 1 waits for an answer to plan shop-1-plan (3 actions), since 0 min, 4 h 0 min left"
+    )
+
+
+def awaiting(window: Window) -> Plan:
+    return Plan(
+        id=f"shop-{window.number}-plan",
+        pipeline="shop",
+        window=window.number,
+        revision=window.revision,
+        sha256="f" * 64,
+        payload_uri=None,
+        counts={"produce": 3},
+        state=PlanState.AWAITING_APPROVAL,
+        reason=None,
+        undoes=None,
     )
