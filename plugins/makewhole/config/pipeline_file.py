@@ -17,7 +17,7 @@ from makewhole.config.hops.compared import read_compare
 from makewhole.config.hops.read_hops import read_hops
 from makewhole.config.hops.remedies import VERDICTS, read_wanted
 from makewhole.config.people.access import read_access
-from makewhole.config.people.notify import read_notify
+from makewhole.config.people.notify import read_notify, usable
 from makewhole.config.places.columns import note_unbuilt, note_unused
 from makewhole.config.places.masked import note_unfit_mask, read_mask
 from makewhole.config.places.place_units import note_unfit_units
@@ -76,8 +76,8 @@ _KEYS = (
 @dataclass(frozen=True, kw_only=True)
 class PipelineFile:
     """One file as read: its pipeline, or its problems. `name` and `name_place` are known even when other things are
-    wrong; `stand_in` is then a pipeline of this name that joins nothing and runs when the file's would, or once a day
-    where that cannot be read."""
+    wrong; `stand_in` is then a pipeline of this name that joins nothing, reaches the same people and runs when the
+    file's would, or once a day where that cannot be read."""
 
     path: Path
     name: str | None
@@ -236,6 +236,7 @@ def _stand_in(name: str, top: Section | None, pipeline: Pipeline | None) -> Pipe
         schedule=schedule,
         until=pipeline.until if pipeline else None,
         access=pipeline.access if pipeline else None,
+        notify=usable(pipeline.notify) if pipeline else None,
     )
 
 
