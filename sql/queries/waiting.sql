@@ -95,8 +95,9 @@ where kind <> 'certificate'
 order by issued_at;
 
 -- reaches --
--- Read until when a pipeline is certified without a gap: null before its first window.
-select coalesce(
+-- Read until when a pipeline is certified without a gap: null before its first window, and while that is not certified and
+-- has no beginning.
+select case when not coalesce(bool_or(start_time is null and state <> 'certified'), false) then coalesce(
     min(start_time) filter (where state <> 'certified'), max(end_time) filter (where state = 'certified')
-) as certified_until, count(*) as windows, min(end_time) filter (where state <> 'certified') as first_open_end
+) end as certified_until, count(*) as windows, min(end_time) filter (where state <> 'certified') as first_open_end
 from makewhole.window where pipeline = %(pipeline)s and is_newest;

@@ -12,11 +12,12 @@ from makewhole.journal.database import connect
 from makewhole.journal.plans import StoredPlan
 from makewhole.model.plan import Plan, PlanState
 from makewhole.model.window import Window, WindowState
+from makewhole.orchestration.notices import notify as notifying
 from makewhole.orchestration.notices.compose import message_of_test
 from makewhole.orchestration.notices.late import late_item
 from makewhole.orchestration.notices.notify import notify
 from makewhole.orchestration.notices.send import NotSentError, send
-from tests.world.noticed_shop import AROUND, HOOK, NOW, URL, gaps, opened, shop, texts
+from tests.world.noticed_shop import AROUND, HOOK, NOW, URL, end_of, gaps, opened, shop, texts
 from tests.world.people import TakenPosts
 
 pytestmark = pytest.mark.integration
@@ -77,6 +78,39 @@ def test_a_window_that_is_not_certified_in_time_is_late(state: WindowState, hour
             f"is late: certified up to {known:%Y-%m-%d %H:%M} UTC, and was to be up to {due:%Y-%m-%d %H:%M} UTC by "
             f"{due + timedelta(hours=4):%Y-%m-%d %H:%M} UTC"
         )
+
+
+@pytest.mark.parametrize("later", [None, WindowState.CERTIFIED, WindowState.GAPS])
+def test_a_first_window_without_a_beginning_is_late_once_its_end_was_due(later: WindowState | None) -> None:
+    """Also where later windows are certified, and not before its own end was due."""
+    pipeline = shop(HOOK, certify_by=timedelta(hours=4))
+    with connect() as journal:
+        first = opened(journal, 98, WindowState.NOT_KNOWN, start=None)
+        early = late_item(journal, pipeline, first.end + timedelta(hours=3))
+        if later is not None:
+            opened(journal, 99, later)
+        late = late_item(journal, pipeline, end_of(99) + timedelta(hours=5))
+    assert early is None
+    assert late is not None
+    assert late.what.startswith("is late: not certified from its beginning on, and was to be up to ")
+
+
+def test_what_stays_late_is_sent_once(hook: TakenPosts, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With each day another window is due."""
+    pipeline = shop(HOOK, certify_by=timedelta(hours=4), remind=timedelta(days=7))
+    with connect() as journal:
+        opened(journal, 98, WindowState.CERTIFIED)
+    moments = [end_of(99) + timedelta(hours=5), end_of(99) + timedelta(hours=29)]
+    for moment in moments:
+        at(monkeypatch, moment)
+        notify(pipeline, AROUND)
+    [text] = texts(hook)
+    assert "is late: certified up to" in text
+
+
+def at(monkeypatch: pytest.MonkeyPatch, moment: datetime) -> None:
+    clock = type("Clock", (datetime,), {"now": classmethod(lambda *_: moment)})
+    monkeypatch.setattr(notifying, "datetime", clock)
 
 
 @pytest.mark.parametrize(

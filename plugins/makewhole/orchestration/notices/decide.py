@@ -1,13 +1,16 @@
 """Decide what is new to people: what waits now, against what was sent before."""
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from makewhole.journal.notices import SentNotice
+from makewhole.model.people.notices import Waits
 from makewhole.orchestration.notices.waiting_items import TodoItem
 
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC")
 _LATE_SHARE = 0.75
 """The share of a question's time after which it is sent once more."""
 
@@ -74,7 +77,9 @@ def fingerprint(item: TodoItem) -> str:
 
 def said(item: TodoItem) -> str:
     """Return the headline of an item as it is compared: a run that fails each night for the same reason says nothing
-    new."""
+    new, nor does a pipeline that is late when the next window is due as well."""
+    if item.kind is Waits.LATE:
+        return _MOMENT.sub("…", item.headline)
     return item.headline if item.run is None else item.headline.replace(item.run, "…")
 
 
