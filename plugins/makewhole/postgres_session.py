@@ -141,14 +141,20 @@ def open_session(dsn: str, place: DsnPlace, **parameters: Any) -> PgConnection:
     except psycopg2.OperationalError as error:
         if _NO_VALUE.match(str(error)):
             raise place.problem("has a parameter with a value that libpq does not take", _FORM) from None
-        if "no password supplied" in str(error):
-            raise place.problem("has no password, and the server asks for one", "Give it one") from None
-        code = _code_of_refusal(dsn) if _BY_SERVER.search(str(error)) else None
-        if code is None:
-            raise TransientError(place.silent) from error
-        found, remedy = _REFUSALS.get(code, _OTHER_REFUSAL)
-        raise place.problem(f"{found} (SQLSTATE {code})", remedy) from error
+        raise refusal(dsn, place, error) or TransientError(place.silent) from error
     return session
+
+
+def refusal(dsn: str, place: DsnPlace, error: Exception) -> ConfigurationError | None:
+    """Return why a session by this string, which ended in an error of psycopg2's, is refused until a person corrects
+    something; None: it may open when it is asked for again."""
+    if "no password supplied" in str(error):
+        return place.problem("has no password, and the server asks for one", "Give it one")
+    code = _code_of_refusal(dsn) if _BY_SERVER.search(str(error)) else None
+    if code is None:
+        return None
+    found, remedy = _REFUSALS.get(code, _OTHER_REFUSAL)
+    return place.problem(f"{found} (SQLSTATE {code})", remedy)
 
 
 def _code_of_refusal(dsn: str) -> str | None:
