@@ -1,9 +1,10 @@
 """Define Airflow's DAG that sends what waits for a person, where a pipeline says to whom."""
 
-from makewhole.config.pipeline_file import pipeline_folders, read_pipelines
+from makewhole.config.pipeline_file import pipeline_folders, read_pipelines, scheduled_pipelines
 from makewhole.orchestration.notices.notify_dag import notify_dag
 
-pipelines, _ = read_pipelines(pipeline_folders())
+_, problems = read_pipelines(pipeline_folders())
+pipelines = scheduled_pipelines(pipeline_folders())
 with_channels = [pipeline for pipeline in pipelines.values() if pipeline.notify is not None]
-if with_channels:
+if with_channels or problems:
     makewhole_notify = notify_dag(with_channels)

@@ -60,6 +60,8 @@ class Registry:
             trusted = ssl.create_default_context(cafile=connection.ca_file) if connection.ca_file else True
             url = f"{connection.url}/{path}"
             answer = httpx.get(url, params=query, auth=login, timeout=_SECONDS, verify=trusted)
+        except httpx.InvalidURL:
+            raise self._wrong("is no address of a schema registry", "Correct its host, port and path") from None
         except (httpx.TransportError, OSError) as error:
             raise self._silent(type(error).__name__) from None  # not chained: the URL may name what it should not
         if answer.status_code == _NOT_FOUND:

@@ -16,7 +16,6 @@ from uuid import uuid4
 import msgspec
 from psycopg2.extensions import connection as PgConnection  # noqa: N812 - it is a class
 from psycopg2.extensions import cursor as PgCursor  # noqa: N812 - it is a class
-from psycopg2.extensions import parse_dsn
 
 from makewhole.shipped import shipped
 
@@ -28,7 +27,6 @@ __all__ = [
     "PgConnection",
     "PgCursor",
     "Run",
-    "connection_defaults",
     "load_queries",
     "named_rows",
     "record",
@@ -41,24 +39,10 @@ __all__ = [
 
 _Made = TypeVar("_Made", bound="DataclassInstance")
 
-_CONNECTION_DEFAULTS = {
-    "connect_timeout": 10,
-    # A server that went away without a word is noticed after two minutes, not after the two hours of the kernel.
-    "keepalives_idle": 60,
-    "keepalives_interval": 10,
-    "keepalives_count": 6,
-}
-
 _LINES_TOGETHER = 10_000
 _ROWS_OF_A_PIECE = 10_000
 
 _BLOCK = re.compile(r"^-- (?P<name>[a-z_]+) --$", re.MULTILINE)
-
-
-def connection_defaults(dsn: str) -> dict[str, Any]:
-    """Return libpq's parameters that makewhole chooses where the connection string says nothing of them."""
-    given = parse_dsn(dsn)
-    return {name: value for name, value in _CONNECTION_DEFAULTS.items() if name not in given}
 
 
 def sql_root() -> Path:

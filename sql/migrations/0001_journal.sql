@@ -418,6 +418,7 @@ create table makewhole.continuation (
 
 -- Why a step did not end well when it was last tried; the row goes when the step ends well. `number` and `revision` are 0
 -- of a run that opened no window; `is_request` where that was for what its form asked, and not for the pipeline.
+-- `is_final`: a person has to act, since it is permanent or its task had no try left.
 create table makewhole.step_failure (
     pipeline text not null,
     number integer not null,
@@ -427,6 +428,7 @@ create table makewhole.step_failure (
     dag text not null,
     run text not null,
     is_permanent boolean not null,
+    is_final boolean not null,
     reason text not null,
     failed_at timestamptz not null default clock_timestamp(),
     primary key (pipeline, number, revision, step, is_request)

@@ -1,13 +1,23 @@
 -- Why steps did not end well.
 
 -- put --
--- Write why a step did not end well; what was written of it before is replaced, and of a request what was of another.
+-- Write why a step did not end well; what was written of it before is replaced, and of a request what was of another. What
+-- is final stays so while the step is tried again: it waits until it has ended well.
 insert into makewhole.step_failure as known
-    (pipeline, number, revision, step, is_request, dag, run, is_permanent, reason)
-values (%(pipeline)s, %(number)s, %(revision)s, %(step)s, %(is_request)s, %(dag)s, %(run)s, %(is_permanent)s, %(reason)s)
+    (pipeline, number, revision, step, is_request, dag, run, is_permanent, is_final, reason)
+values (
+    %(pipeline)s, %(number)s, %(revision)s, %(step)s, %(is_request)s, %(dag)s, %(run)s, %(is_permanent)s,
+    %(is_permanent)s, %(reason)s
+)
 on conflict (pipeline, number, revision, step, is_request) do update
 set dag = excluded.dag, run = excluded.run, is_permanent = excluded.is_permanent, reason = excluded.reason,
-    failed_at = clock_timestamp();
+    is_final = known.is_final or excluded.is_final, failed_at = clock_timestamp();
+
+-- end_tries --
+-- Write that a step is not tried again in its run.
+update makewhole.step_failure set is_final = true
+where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s and step = %(step)s
+    and dag = %(dag)s and run = %(run)s;
 
 -- forget --
 -- Remove what was written of a step: it has ended well.

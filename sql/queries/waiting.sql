@@ -17,16 +17,15 @@ where state = 'awaiting_approval' and expires_at > clock_timestamp()
 order by expires_at;
 
 -- unopened --
--- Read the runs that opened no window for a reason that trying again does not remove, and that is not in what their form
--- asked for.
-select pipeline, step, dag, run, is_permanent, reason, failed_at from makewhole.step_failure
-where number = 0 and is_permanent and not is_request
+-- Read the runs that opened no window and are not tried again, and not for what their form asked for.
+select pipeline, step, dag, run, reason, failed_at from makewhole.step_failure
+where number = 0 and is_final and not is_request
 order by failed_at;
 
 -- windows --
 -- Read the windows that are not certified, in their newest revision, with the keys that their last results leave open and
--- that are not accepted, and with the plan that no task carries out any more. Open ones only where a step broke for a
--- reason that trying again does not remove.
+-- that are not accepted, and with the plan that no task carries out any more. Open ones only where a step broke and is
+-- not tried again.
 select newest.pipeline, newest.number as window, newest.revision, newest.state, newest.reason, newest.plan_only,
     newest.opened_at as since, broken.step, broken.dag, broken.run, broken.reason as step_reason, begun.plan,
     coalesce(left_open.findings, 0)::bigint as findings
@@ -34,7 +33,7 @@ from makewhole.window as newest
 left join lateral (
     select step, dag, run, reason from makewhole.step_failure as failure
     where (failure.pipeline, failure.number, failure.revision) = (newest.pipeline, newest.number, newest.revision)
-        and (failure.is_permanent or newest.state <> 'open')
+        and (failure.is_final or newest.state <> 'open')
     order by failed_at desc limit 1
 ) as broken on true
 left join lateral (
@@ -59,12 +58,20 @@ where newest.is_newest and (newest.state in ('error', 'gaps', 'not_known') or ne
 order by newest.pipeline, newest.number;
 
 -- is_at_work --
--- Whether a window of a pipeline that has a result, of this revision or of one before, is open.
+-- Whether a window of a pipeline is open that was judged, or at least tried, before: it has a result, an earlier revision,
+-- or a run that went on with it.
 select exists (
     select from makewhole.window as newest
-    where newest.pipeline = %(pipeline)s and newest.is_newest and newest.state = 'open' and exists (
-        select from makewhole.hop_result as result
-        where (result.pipeline, result.number) = (newest.pipeline, newest.number)
+    where newest.pipeline = %(pipeline)s and newest.is_newest and newest.state = 'open' and (
+        newest.revision > 1
+        or exists (
+            select from makewhole.hop_result as result
+            where (result.pipeline, result.number) = (newest.pipeline, newest.number)
+        )
+        or exists (
+            select from makewhole.continuation as later
+            where (later.pipeline, later.number, later.revision) = (newest.pipeline, newest.number, newest.revision)
+        )
     )
 );
 
@@ -88,8 +95,9 @@ where kind <> 'certificate'
 order by issued_at;
 
 -- reaches --
--- Read until when a pipeline is certified without a gap: null before its first window.
-select coalesce(
+-- Read until when a pipeline is certified without a gap: null before its first window, and while that is not certified and
+-- has no beginning.
+select case when not coalesce(bool_or(start_time is null and state <> 'certified'), false) then coalesce(
     min(start_time) filter (where state <> 'certified'), max(end_time) filter (where state = 'certified')
-) as certified_until, count(*) as windows, min(end_time) filter (where state <> 'certified') as first_open_end
+) end as certified_until, count(*) as windows, min(end_time) filter (where state <> 'certified') as first_open_end
 from makewhole.window where pipeline = %(pipeline)s and is_newest;

@@ -12,7 +12,8 @@ import psycopg2
 import pytest
 
 from makewhole.journal import database
-from makewhole.sql import PgConnection, PgCursor, connection_defaults, load_queries, sql_root
+from makewhole.postgres_session import DsnPlace, open_session
+from makewhole.sql import PgConnection, PgCursor, load_queries, sql_root
 from tests.world.orders import DAY
 
 _COPIES = """
@@ -146,12 +147,11 @@ def questions(monkeypatch: pytest.MonkeyPatch) -> Iterator[Questions]:
                 name, rows = names.get(comment, comment), max(0, self.rowcount)
                 noted.asked.append(Question(name=name, text=_sent(self), rows=rows))
 
-    def connected(dsn: str) -> dict[str, Any]:
-        return {**defaults(dsn), "cursor_factory": Noting}
+    def opened(dsn: str, place: DsnPlace, **parameters: Any) -> PgConnection:
+        return open_session(dsn, place, cursor_factory=Noting, **parameters)
 
-    defaults = connection_defaults
     with monkeypatch.context() as patch:
-        patch.setattr(database, "connection_defaults", connected)
+        patch.setattr(database, "open_session", opened)
         yield noted
 
 

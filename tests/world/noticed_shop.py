@@ -61,7 +61,7 @@ def opened(journal: PgConnection, number: int, state: WindowState, **more: Any) 
         pipeline=more.get("pipeline", "shop"),
         number=number,
         revision=more.get("revision", 1),
-        start=end - timedelta(days=1),
+        start=more.get("start", end - timedelta(days=1)),
         end=end,
         opened_at=end,
         ranges={},

@@ -17,7 +17,7 @@ from makewhole.config.hops.compared import read_compare
 from makewhole.config.hops.read_hops import read_hops
 from makewhole.config.hops.remedies import VERDICTS, read_wanted
 from makewhole.config.people.access import read_access
-from makewhole.config.people.notify import read_notify
+from makewhole.config.people.notify import read_notify, usable
 from makewhole.config.places.columns import note_unbuilt, note_unused
 from makewhole.config.places.masked import note_unfit_mask, read_mask
 from makewhole.config.places.place_units import note_unfit_units
@@ -76,8 +76,8 @@ _KEYS = (
 @dataclass(frozen=True, kw_only=True)
 class PipelineFile:
     """One file as read: its pipeline, or its problems. `name` and `name_place` are known even when other things are
-    wrong; `stand_in` is then a pipeline of this name that joins nothing and runs when the file's would, or once a day
-    where that cannot be read."""
+    wrong; `stand_in` is then a pipeline of this name that joins nothing, reaches the same people and runs when the
+    file's would, or once a day where that cannot be read."""
 
     path: Path
     name: str | None
@@ -140,10 +140,14 @@ def read_pipelines(folders: Sequence[Path]) -> tuple[dict[str, Pipeline], tuple[
 
 
 def scheduled_pipelines(folders: Sequence[Path]) -> dict[str, Pipeline]:
-    """Return a pipeline for every file of which the name is known, in the order of names; that of a file with problems
-    stands in for it."""
-    named = [file.pipeline or file.stand_in for file in read_files(pipeline_files(folders)) if file.name is not None]
-    return dict(sorted((pipeline.name, pipeline) for pipeline in named if pipeline is not None))
+    """Return a pipeline for every name of a file, in the order of names; that of a file with problems stands in for it,
+    and of files with one name the first that has a schedule."""
+    named: dict[str, Pipeline] = {}
+    for file in read_files(pipeline_files(folders)):
+        pipeline = file.pipeline or file.stand_in
+        if pipeline is not None and (pipeline.name not in named or named[pipeline.name].schedule is None):
+            named[pipeline.name] = pipeline
+    return dict(sorted(named.items()))
 
 
 def find_pipeline(name: str) -> Pipeline:
@@ -155,8 +159,8 @@ def find_pipeline(name: str) -> Pipeline:
     pipelines, problems = read_pipelines(pipeline_folders())
     if name in pipelines:
         return pipelines[name]
-    own = next((file.problems for file in read_files(pipeline_files(pipeline_folders())) if file.name == name), ())
-    if own:
+    files = read_files(pipeline_files(pipeline_folders()))
+    if own := [problem for file in files if file.name == name for problem in file.problems]:
         raise ConfigurationError(own)
     missing = Problem(
         file="pipeline folders",
@@ -185,17 +189,28 @@ def pipeline_files(folders: Sequence[Path]) -> tuple[Path, ...]:
 
 
 def read_files(paths: Sequence[Path]) -> tuple[PipelineFile, ...]:
-    """Read each file; of files with the same pipeline name the first keeps it, the others have a problem more."""
-    first: dict[str, Path] = {}
-    files = []
-    for path in paths:
-        file = read_file(path)
-        if file.name is not None and file.name in first:
-            file = _refused(file, first[file.name])
-        elif file.name is not None:
-            first[file.name] = path
-        files.append(file)
-    return tuple(files)
+    """Read each file. Those that have a pipeline name in common have a problem more, and none of them is good: which is
+    the copy cannot be known."""
+    files = [read_file(path) for path in paths]
+    by_name: dict[str | None, list[Path]] = {}
+    for file in files:
+        by_name.setdefault(file.name, []).append(file.path)
+    return tuple(_refused(file, [path for path in by_name[file.name] if path != file.path]) for file in files)
+
+
+def read_to_check(paths: Sequence[Path]) -> tuple[PipelineFile, ...]:
+    """Read each file as `read_files` does; one that lies in a pipeline folder is held to the others there, too."""
+    beside = {path.resolve(): path for path in pipeline_files(pipeline_folders())}
+    given = {path.resolve() for path in paths}
+    if not given & set(beside):
+        return read_files(paths)
+    others = [read_file(path) for place, path in beside.items() if place not in given]
+    return tuple(
+        _refused(file, [other.path for other in others if other.name == file.name])
+        if file.path.resolve() in beside
+        else file
+        for file in read_files(paths)
+    )
 
 
 def read_file(path: Path) -> PipelineFile:
@@ -210,7 +225,7 @@ def read_file(path: Path) -> PipelineFile:
         name=name,
         name_place=f"pipeline (line {name_place.line if name_place else 1})",
         pipeline=None if problems.listed() else pipeline,
-        stand_in=_stand_in(name, top, pipeline) if name and problems.listed() else None,
+        stand_in=_stand_in(name, _schedule(top, pipeline), pipeline) if name and problems.listed() else None,
         problems=problems.listed(),
     )
 
@@ -224,10 +239,13 @@ def _name_in(path: Path) -> str | None:
     return match[1] if match else None
 
 
-def _stand_in(name: str, top: Section | None, pipeline: Pipeline | None) -> Pipeline:
+def _schedule(top: Section | None, pipeline: Pipeline | None) -> str | None:
+    """Return when a file is to run that has problems."""
     schedule = pipeline.schedule if pipeline else None
-    if schedule is None and (top is None or top.has("schedule")):
-        schedule = _ONCE_A_DAY
+    return _ONCE_A_DAY if schedule is None and (top is None or top.has("schedule")) else schedule
+
+
+def _stand_in(name: str, schedule: str | None, pipeline: Pipeline | None) -> Pipeline:
     return Pipeline(
         name=name,
         description="Its pipeline file has problems, and nothing is checked until they are mended",
@@ -236,17 +254,22 @@ def _stand_in(name: str, top: Section | None, pipeline: Pipeline | None) -> Pipe
         schedule=schedule,
         until=pipeline.until if pipeline else None,
         access=pipeline.access if pipeline else None,
+        notify=usable(pipeline.notify) if pipeline else None,
     )
 
 
-def _refused(file: PipelineFile, other: Path) -> PipelineFile:
-    taken = Problem(
+def _refused(file: PipelineFile, others: Sequence[Path]) -> PipelineFile:
+    """Return a file with the problem that `others` have its name, where there are any."""
+    if file.name is None or not others:
+        return file
+    shared = Problem(
         file=str(file.path),
         path=file.name_place,
-        found=f"{file.name!r} is already the pipeline of {other}",
-        remedy="Give one of the two another name",
+        found=f"{file.name!r} is the pipeline of {', '.join(map(str, others))} as well, and neither runs",
+        remedy="Give one of them another name, or take a copy out of the folder",
     )
-    return replace(file, name=None, pipeline=None, stand_in=None, problems=(*file.problems, taken))
+    stand_in = file.stand_in or _stand_in(file.name, file.pipeline.schedule if file.pipeline else None, file.pipeline)
+    return replace(file, pipeline=None, stand_in=stand_in, problems=(*file.problems, shared))
 
 
 def _read_pipeline(top: Section) -> Pipeline:

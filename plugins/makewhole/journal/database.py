@@ -11,9 +11,17 @@ from psycopg2 import errors
 
 from makewhole.model.closing import ClosingContext
 from makewhole.model.errors import ConfigurationError, CorruptionError, Problem, TransientError
-from makewhole.sql import PgConnection, PgCursor, connection_defaults, load_queries, sql_root
+from makewhole.postgres_session import DsnPlace, open_session
+from makewhole.sql import PgConnection, PgCursor, load_queries, sql_root
 
 _STATEMENT_SECONDS = 1_800.0  # far above what any statement here takes, so that none hangs for ever
+_VARIABLE = "MAKEWHOLE_JOURNAL_DSN"
+_PLACE = DsnPlace(
+    file="environment",
+    path=_VARIABLE,
+    silent="the journal's PostgreSQL does not answer; check that it runs (`makewhole status`) "
+    "and that MAKEWHOLE_JOURNAL_DSN names it",
+)
 _MIGRATION_LOCK = 0x6D616B65  # "make": only one process migrates at a time
 
 
@@ -23,17 +31,10 @@ def journal_dsn() -> str:
     Raises:
         ConfigurationError: the variable is not set.
     """
-    dsn = os.environ.get("MAKEWHOLE_JOURNAL_DSN")
+    dsn = os.environ.get(_VARIABLE)
     if not dsn:
-        raise ConfigurationError(
-            [
-                Problem(
-                    file="environment",
-                    path="MAKEWHOLE_JOURNAL_DSN",
-                    found="is not set",
-                    remedy="Set it to the PostgreSQL URI of the journal, or start the local stack with `makewhole up`",
-                )
-            ]
+        raise _PLACE.problem(
+            "is not set", "Set it to the PostgreSQL URI of the journal, or start the local stack with `makewhole up`"
         )
     return dsn
 
@@ -42,16 +43,10 @@ def open_connection(dsn: str) -> PgConnection:
     """Open a connection to the journal that the caller closes.
 
     Raises:
+        ConfigurationError: the URI cannot be used, or the server refuses the session.
         TransientError: the server cannot be reached.
     """
-    try:
-        journal: PgConnection = psycopg2.connect(dsn, application_name="makewhole", **connection_defaults(dsn))
-    except psycopg2.OperationalError as error:
-        raise TransientError(
-            "the journal's PostgreSQL does not answer; check that it runs (`makewhole status`) "
-            "and that MAKEWHOLE_JOURNAL_DSN names it"
-        ) from error
-    return journal
+    return open_session(dsn, _PLACE, application_name="makewhole")
 
 
 @contextmanager

@@ -52,6 +52,11 @@ def put(journal: PgConnection, place: StepPlace, error: BaseException) -> None:
     _run(journal, "put", **vars(place), is_permanent=is_permanent, reason=reason_of(error))
 
 
+def end_tries(journal: PgConnection, place: StepPlace) -> None:
+    """Write that a step is not tried again in its run: a person has to act, whatever its reason."""
+    _run(journal, "end_tries", **vars(place))
+
+
 def forget(journal: PgConnection, place: StepPlace) -> None:
     """Remove what was written of a step that has ended well by now."""
     _run(journal, "forget", **vars(place))

@@ -51,7 +51,6 @@ class UnopenedRun:
     step: str
     dag: str
     run: str
-    is_permanent: bool
     reason: str
     failed_at: datetime
 
@@ -108,7 +107,7 @@ def acceptances(journal: PgConnection) -> list[WaitingAcceptance]:
 
 
 def unopened(journal: PgConnection) -> list[UnopenedRun]:
-    """Return the runs that opened no window and that trying again does not help, the oldest first."""
+    """Return the runs that opened no window and are not tried again, the oldest first."""
     return records(UnopenedRun, _run(journal, "unopened"))
 
 
@@ -118,7 +117,7 @@ def windows(journal: PgConnection) -> list[WaitingWindow]:
 
 
 def is_at_work(journal: PgConnection, pipeline: str) -> bool:
-    """Return whether a window of a pipeline that has a result is open: it is being repaired, or judged again."""
+    """Return whether a window of a pipeline is open that was begun before: it is repaired, or judged again."""
     return bool(single_value(_run(journal, "is_at_work", pipeline=pipeline)))
 
 

@@ -13,6 +13,7 @@ from makewhole.model.pipeline import Pipeline
 from makewhole.model.time_limits import TimeLimits
 from makewhole.orchestration.last_line import log_last_line
 from makewhole.orchestration.notices.tasks import notify_of_run
+from makewhole.orchestration.steps.recorded_failure import end_tries
 
 _FIRST_DELAY = timedelta(seconds=15)
 _LONGEST_DELAY = timedelta(minutes=10)
@@ -59,7 +60,7 @@ def task_defaults(pipelines: Iterable[Pipeline]) -> dict[str, Any]:
         "retry_exponential_backoff": _GROWTH,
         "max_retry_delay": _LONGEST_DELAY,
         "retry_policy": ExceptionRetryPolicy(_NO_RETRY),
-        "on_failure_callback": [*sends, log_last_line],
+        "on_failure_callback": [end_tries, *sends, log_last_line],
     }
 
 

@@ -6,13 +6,13 @@ from itertools import chain
 
 import psycopg2
 from psycopg2 import errors as pg_errors
-from psycopg2.extensions import parse_dsn
 
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.errors import PermanentError, TransientError
 from makewhole.postgres.server_errors import describe as describe
 from makewhole.postgres.server_errors import is_transient, remedy
-from makewhole.sql import PgConnection, connection_defaults
+from makewhole.postgres_session import DsnPlace, open_session, parameters_of
+from makewhole.sql import PgConnection
 
 _SESSION = {
     # A row's JSON text is compared between sessions: what its rendering depends on is pinned.
@@ -34,8 +34,17 @@ _OF_THE_SERVER = ("host", "hostaddr", "port", "dbname", "user", "options", "serv
 
 def server_parameters(target: PostgresConnection) -> dict[str, str]:
     """Return the parameters of a connection by which two of them lead to the same rows; none of them is a secret."""
-    given = parse_dsn(target.dsn)
+    given = parameters_of(target.dsn, _place(target))
     return {name: given[name] for name in _OF_THE_SERVER if name in given}
+
+
+def _place(target: PostgresConnection) -> DsnPlace:
+    return DsnPlace(
+        file="connections",
+        path=target.id,
+        silent=f"the PostgreSQL of connection {target.id} does not answer; check that it runs and that the connection "
+        "names it",
+    )
 
 
 @contextmanager
@@ -48,18 +57,11 @@ def connect(target: PostgresConnection, purpose: str = "") -> Iterator[PgConnect
     another session that is open beside this one goes on to where that one was opened.
 
     Raises:
+        ConfigurationError: the connection cannot be used, or the server refuses the session.
         TransientError: the server cannot be reached, went away, or a lock was not free in time.
         PermanentError: the server refuses a statement; its words are left out, they can quote a row.
     """
-    try:
-        connection = psycopg2.connect(
-            target.dsn, application_name="makewhole", client_encoding="UTF8", **connection_defaults(target.dsn)
-        )
-    except psycopg2.OperationalError as error:
-        raise TransientError(
-            f"the PostgreSQL of connection {target.id} does not answer; check that it runs and that the connection "
-            "names it"
-        ) from error
+    connection = open_session(target.dsn, _place(target), application_name="makewhole", client_encoding="UTF8")
     try:
         _settle(connection, target)
         yield connection
@@ -93,7 +95,7 @@ def _transient_message(target: PostgresConnection, error: psycopg2.Error, doing:
 def _settle(connection: PgConnection, target: PostgresConnection) -> None:
     """Session settings, in one round trip, outside of a transaction: a rollback would take them back."""
     settings = dict(_SESSION)
-    if "statement_timeout" not in parse_dsn(target.dsn).get("options", ""):
+    if "statement_timeout" not in parameters_of(target.dsn, _place(target)).get("options", ""):
         settings["statement_timeout"] = f"{target.statement_seconds * 1000:.0f}"
     connection.autocommit = True
     with connection.cursor() as cursor:

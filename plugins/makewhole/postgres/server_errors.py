@@ -5,25 +5,8 @@ from collections.abc import Sequence
 
 import psycopg2
 
-# SQLSTATE classes and codes of what may be over when a statement is tried again. What is not listed stays as it is.
-# Source: https://www.postgresql.org/docs/16/errcodes-appendix.html
-_TRANSIENT_CLASSES = (
-    "08",  # connection exception
-    "40",  # transaction rollback: a deadlock, a serialization failure
-    "53",  # insufficient resources: no more connections, disk full, out of memory
-    "58",  # system error: input or output failed
-)
-_TRANSIENT_CODES = (
-    "25P03",  # idle_in_transaction_session_timeout
-    "25P04",  # transaction_timeout
-    "55006",  # object_in_use
-    "55P03",  # lock_not_available
-    "57014",  # query_canceled
-    "57P01",  # admin_shutdown
-    "57P02",  # crash_shutdown
-    "57P03",  # cannot_connect_now
-    "57P05",  # idle_session_timeout
-)
+from makewhole.postgres_session import is_transient_code
+
 _REMEDIES = {
     "22": "A value in one of these columns stops the statement: mend it, or name a view that leaves it out",
     "42": "`makewhole check --tables` names each table and column that does not fit the pipeline file",
@@ -46,7 +29,7 @@ def is_transient(error: psycopg2.Error, *, is_closed: bool) -> bool:
     off in the middle of a COPY, libpq gives no more than an error without a code."""
     if error.pgcode is None:
         return is_closed or isinstance(error, psycopg2.OperationalError)
-    return error.pgcode.startswith(_TRANSIENT_CLASSES) or error.pgcode in _TRANSIENT_CODES
+    return is_transient_code(error.pgcode)
 
 
 def describe(error: psycopg2.Error, columns: Sequence[str] = ()) -> str:

@@ -20,15 +20,22 @@ from urllib.parse import quote
 
 import psycopg2
 from psycopg2 import errors, sql
-from psycopg2.extensions import make_dsn, parse_dsn
+from psycopg2.extensions import make_dsn
 
 from makewhole.config.extras import Extra
 from makewhole.model.errors import PermanentError, TransientError
+from makewhole.postgres_session import DsnPlace, open_session, parameters_of
 from makewhole.private_files import FILE_MODE, FOLDER_MODE
 from makewhole.stack.ports import LOOPBACK, becomes_free, free_ports, holder
 from makewhole.stack.process import ServerProcess
 
 EXISTING_SERVER_VARIABLE = "MAKEWHOLE_POSTGRES_DSN"
+_EXISTING = DsnPlace(
+    file="environment",
+    path=EXISTING_SERVER_VARIABLE,
+    silent=f"the PostgreSQL that {EXISTING_SERVER_VARIABLE} names does not answer; check that variable, "
+    "or unset it to have a server of the stack's own",
+)
 _SUPERUSER = "postgres"
 _SYSTEM_USER = "pgserver"  # PostgreSQL refuses to run as root
 _START_TIMEOUT_SECONDS = 60.0
@@ -54,25 +61,24 @@ class ExistingPostgres:
     """A server that others run; it is used, never started or stopped."""
 
     def __init__(self, dsn: str) -> None:
-        self._parts = parse_dsn(dsn)
+        self._parts = parameters_of(dsn, _EXISTING)
 
     def launch(self) -> None:
         """Do nothing: it is not ours."""
 
     def wait_ready(self) -> None:
         """Refuse to go on when it does not answer."""
-        if not self.is_healthy():
-            raise TransientError(
-                f"the PostgreSQL that {EXISTING_SERVER_VARIABLE} names does not answer; check that variable, "
-                "or unset it to have a server of the stack's own"
-            )
+        open_session(self._own_dsn(), _EXISTING).close()
 
     def stop(self) -> None:
         """Do nothing: it is not ours."""
 
     def is_healthy(self) -> bool:
         """Return whether it accepts our connection."""
-        return answers(self.dsn(str(self._parts.get("dbname", "postgres"))))
+        return answers(self._own_dsn())
+
+    def _own_dsn(self) -> str:
+        return self.dsn(str(self._parts.get("dbname", "postgres")))
 
     def dsn(self, database: str) -> str:
         """Return the URI of a database on this server."""

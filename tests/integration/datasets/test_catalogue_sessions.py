@@ -10,10 +10,10 @@ from sqlalchemy.exc import DBAPIError
 
 from makewhole.config.connections import from_environment
 from makewhole.datasets.iceberg import rest_sessions, sql_sessions
-from makewhole.datasets.iceberg.catalog import open_catalog
+from makewhole.datasets.iceberg.catalog import load_table, open_catalog
 from makewhole.kinds import tables_of
 from makewhole.model.connection import IcebergConnection
-from makewhole.model.errors import TransientError
+from makewhole.model.errors import ConfigurationError, TransientError
 from tests.integration.datasets.test_iceberg_chunks import TABLE, chunk_id, new_row, write
 from tests.world.iceberg_lake import Lake, in_order, rows_of
 from tests.world.orders import orders
@@ -64,6 +64,30 @@ def test_a_session_that_stands_still_in_a_transaction_is_ended(own: Lake, monkey
             cursor.execute("select * from iceberg_tables for update")
         with pytest.raises(DBAPIError, match=r"idle-in-transaction|closed the connection"):
             session.exec_driver_sql("select 1")
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ({"netloc": "mw_unknown:SECRET@{server}"}, "the server refuses the user or its password (SQLSTATE 28P01)"),
+        ({"path": "/mw_unknown"}, "the server has no database of this name (SQLSTATE 3D000)"),
+    ],
+)
+def test_a_catalogue_whose_server_refuses_the_session_is_a_mistake(
+    own: Lake, monkeypatch: pytest.MonkeyPatch, change: dict[str, str], found: str
+) -> None:
+    parts = urlsplit(own.uri)
+    changed = {name: text.format(server=parts.netloc.rpartition("@")[2]) for name, text in change.items()}
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", replace(own, uri=urlunsplit(parts._replace(**changed))).described)
+    connection = from_environment("lake")
+    assert isinstance(connection, IcebergConnection)
+
+    with pytest.raises(ConfigurationError) as caught:
+        load_table(connection, TABLE)
+
+    [problem] = caught.value.problems
+    assert (problem.file, problem.path, problem.found) == ("connections", "lake", found)
+    assert "SECRET" not in str(caught.value)
 
 
 def test_connections_have_the_limits_of_all_others_unless_their_address_has_its_own() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from makewhole.journal import notices, step_failures, windows
+from makewhole.journal import continuations, notices, step_failures, windows
 from makewhole.journal.database import connect
 from makewhole.journal.step_failures import StepPlace
 from makewhole.model.errors import RefusedError
@@ -124,6 +124,30 @@ def test_nothing_is_over_while_a_window_is_judged_again_or_repaired(hook: TakenP
     assert len(hook.posts) == 2
 
 
+@pytest.mark.parametrize("is_continued", [True, False])
+def test_nothing_is_over_while_a_window_that_was_never_compared_is_tried_again(
+    hook: TakenPosts, is_continued: bool
+) -> None:
+    """By a run that goes on with it, or by a new revision."""
+    with connect() as journal:
+        window = opened(journal, 2, WindowState.ERROR, reason="snapshot did not end well")
+    notify(shop(HOOK), AROUND)
+    with connect() as journal:
+        if is_continued:
+            [unfinished] = continuations.unfinished(journal, "shop", window.end)
+            continuations.put(journal, unfinished, "tonight", "tonight")
+            continuations.reopen(journal, window)
+        else:
+            window = opened(journal, 2, WindowState.OPEN, revision=2)
+    notify(shop(HOOK), AROUND)
+    assert len(hook.posts) == 1
+
+    with connect() as journal:
+        windows.close(journal, window, WindowState.CERTIFIED, None)
+    notify(shop(HOOK), AROUND)
+    assert [text.startswith("All clear") for text in texts(hook)] == [False, True]
+
+
 def test_a_window_that_finds_the_same_again_says_nothing_new(hook: TakenPosts) -> None:
     pipeline = shop_with_sent_gaps()
     with connect() as journal:
@@ -202,6 +226,39 @@ def test_a_channel_takes_the_kinds_that_it_names(hook: TakenPosts) -> None:
     [text] = texts(hook)
     assert text.startswith("- shop window 3 is in error")
     assert "window 2" not in text
+
+
+def test_a_channel_of_some_kinds_gets_no_all_clear_while_another_kind_waits(hook: TakenPosts) -> None:
+    pipeline = shop(replace(HOOK, kinds=(Waits.ERROR,)))
+    with connect() as journal:
+        gaps(journal, 2)
+        opened(journal, 3, WindowState.ERROR, reason="snapshot broke")
+    notify(pipeline, AROUND)
+    with connect() as journal:
+        certified(journal, 3, revision=2)
+    notify(pipeline, AROUND)
+    notify(pipeline, AROUND)
+
+    _, last = texts(hook)
+    assert last.splitlines()[:4] == [
+        "What this channel was sent is over; still waiting of other kinds: 1 thing",
+        "- shop window 2 has 3 open findings: 3 keys missing",
+        "Over by now:",
+        "- shop window 3 is in error: a step broke: snapshot broke",
+    ]
+    assert [post["clear"] for _, post in hook.posts] == ["False", "False"]
+
+
+def test_a_window_whose_kind_is_another_one_now_is_not_over(hook: TakenPosts) -> None:
+    pipeline = shop(replace(HOOK, kinds=(Waits.ERROR,)))
+    with connect() as journal:
+        opened(journal, 3, WindowState.ERROR, reason="snapshot broke")
+    notify(pipeline, AROUND)
+    with connect() as journal:
+        gaps(journal, 3, revision=2)
+    notify(pipeline, AROUND)
+    assert "- shop window 3 has 3 open findings: 3 keys missing" in texts(hook)[1]
+    assert [post["clear"] for _, post in hook.posts] == ["False", "False"]
 
 
 def test_a_channel_that_fails_keeps_no_other_from_its_message_and_is_tried_again(

@@ -16,13 +16,14 @@ from makewhole.journal.database import connect
 from makewhole.journal.plans import StoredPlan
 from makewhole.model.plan import Plan, PlanState
 from makewhole.model.window import Window, WindowState
+from makewhole.orchestration.notices import notify as notifying
 from makewhole.orchestration.notices.compose import message_of_test
 from makewhole.orchestration.notices.late import late_item
 from makewhole.orchestration.notices.notify import notify
 from makewhole.orchestration.notices.send import NotSentError, send
 from makewhole.stack.ports import LOOPBACK, free_ports
 from tests.world.environment import set_connection
-from tests.world.noticed_shop import AROUND, HOOK, NOW, URL, gaps, opened, shop, texts
+from tests.world.noticed_shop import AROUND, HOOK, NOW, URL, end_of, gaps, opened, shop, texts
 from tests.world.people import TakenPosts
 
 pytestmark = pytest.mark.integration
@@ -83,6 +84,39 @@ def test_a_window_that_is_not_certified_in_time_is_late(state: WindowState, hour
             f"is late: certified up to {known:%Y-%m-%d %H:%M} UTC, and was to be up to {due:%Y-%m-%d %H:%M} UTC by "
             f"{due + timedelta(hours=4):%Y-%m-%d %H:%M} UTC"
         )
+
+
+@pytest.mark.parametrize("later", [None, WindowState.CERTIFIED, WindowState.GAPS])
+def test_a_first_window_without_a_beginning_is_late_once_its_end_was_due(later: WindowState | None) -> None:
+    """Also where later windows are certified, and not before its own end was due."""
+    pipeline = shop(HOOK, certify_by=timedelta(hours=4))
+    with connect() as journal:
+        first = opened(journal, 98, WindowState.NOT_KNOWN, start=None)
+        early = late_item(journal, pipeline, first.end + timedelta(hours=3))
+        if later is not None:
+            opened(journal, 99, later)
+        late = late_item(journal, pipeline, end_of(99) + timedelta(hours=5))
+    assert early is None
+    assert late is not None
+    assert late.what.startswith("is late: not certified from its beginning on, and was to be up to ")
+
+
+def test_what_stays_late_is_sent_once(hook: TakenPosts, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With each day another window is due."""
+    pipeline = shop(HOOK, certify_by=timedelta(hours=4), remind=timedelta(days=7))
+    with connect() as journal:
+        opened(journal, 98, WindowState.CERTIFIED)
+    moments = [end_of(99) + timedelta(hours=5), end_of(99) + timedelta(hours=29)]
+    for moment in moments:
+        at(monkeypatch, moment)
+        notify(pipeline, AROUND)
+    [text] = texts(hook)
+    assert "is late: certified up to" in text
+
+
+def at(monkeypatch: pytest.MonkeyPatch, moment: datetime) -> None:
+    clock = type("Clock", (datetime,), {"now": classmethod(lambda *_: moment)})
+    monkeypatch.setattr(notifying, "datetime", clock)
 
 
 @pytest.mark.parametrize(
@@ -159,22 +193,25 @@ class PostingNotifier(BaseNotifier):
         requests.post(self._url, json={}, timeout=10).raise_for_status()
 
 
+def test_no_all_clear_is_sent_before_a_question_is_put(hook: TakenPosts) -> None:
+    pipeline = shop(HOOK)
+    with connect() as journal:
+        gaps(journal, 2)
+    notify(pipeline, AROUND)
+    with connect() as journal:
+        opened(journal, 2, WindowState.CERTIFIED, revision=2)
+        window = opened(journal, 3, WindowState.OPEN)
+        plan = awaiting(window)
+        plans.put_plan(journal, StoredPlan(plan=plan, payload_sha256=None), [])
+    notify(pipeline, AROUND)
+    assert len(hook.posts) == 1
+
+
 def test_a_question_is_sent_when_it_is_put_with_the_time_that_is_left(hook: TakenPosts) -> None:
     pipeline = shop(HOOK)
     with connect() as journal:
         window = opened(journal, 1, WindowState.OPEN)
-        plan = Plan(
-            id="shop-1-plan",
-            pipeline="shop",
-            window=window.number,
-            revision=window.revision,
-            sha256="f" * 64,
-            payload_uri=None,
-            counts={"produce": 3},
-            state=PlanState.AWAITING_APPROVAL,
-            reason=None,
-            undoes=None,
-        )
+        plan = awaiting(window)
         plans.put_plan(journal, StoredPlan(plan=plan, payload_sha256=None), [])
     notify(pipeline, AROUND)
     assert hook.posts == []
@@ -184,4 +221,19 @@ def test_a_question_is_sent_when_it_is_put_with_the_time_that_is_left(hook: Take
     [text] = texts(hook)
     assert text.startswith(
         "- shop window 1 waits for an answer to plan shop-1-plan (3 actions), since 0 min, 4 h 0 min left"
+    )
+
+
+def awaiting(window: Window) -> Plan:
+    return Plan(
+        id=f"shop-{window.number}-plan",
+        pipeline="shop",
+        window=window.number,
+        revision=window.revision,
+        sha256="f" * 64,
+        payload_uri=None,
+        counts={"produce": 3},
+        state=PlanState.AWAITING_APPROVAL,
+        reason=None,
+        undoes=None,
     )

@@ -1,18 +1,22 @@
 """Test the session at a people's database: the parameters of its connection reach libpq."""
 
 import time
+import traceback
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from urllib.parse import urlsplit, urlunsplit
 
 import psycopg2
 import pytest
 
 from makewhole.journal.database import JournalSession
 from makewhole.journal.database import connect as connect_journal
-from makewhole.model.errors import PermanentError, TransientError
+from makewhole.model.errors import ConfigurationError, PermanentError, TransientError
 from makewhole.postgres.connect import connect
 from makewhole.sql import PgConnection
 from tests.integration.postgres.people import People
+from tests.world.sql import run_sql
 
 pytestmark = pytest.mark.integration
 
@@ -74,6 +78,70 @@ def test_every_session_has_a_limit_for_its_statements(people: People) -> None:
         assert _limit(journal) == "30min"
     with closing(JournalSession(people.connection.dsn)) as kept, kept.transaction() as journal:
         assert _limit(journal) == "30min"
+
+
+ROLE = "mw_refused"
+
+
+@pytest.fixture
+def refused(people: People) -> Iterator[str]:
+    """The URI of a user of its own, who may log in once."""
+    run_sql(people.connection.dsn, f"create role {ROLE} login password 'SECRET' connection limit 1")
+    parts = urlsplit(people.connection.dsn)
+    yield urlunsplit(parts._replace(netloc=f"{ROLE}:SECRET@{parts.netloc.rpartition('@')[2]}"))
+    run_sql(people.connection.dsn, f"drop role {ROLE}")
+
+
+REFUSED = {
+    "password": "the server refuses the user or its password (SQLSTATE 28P01)",
+    "user": "the server refuses the user or its password (SQLSTATE 28P01)",
+    "login": (
+        "the server lets no such user log in, or not from this host, to this database or in this way (TLS) "
+        "(SQLSTATE 28000)"
+    ),
+    "database": "the server has no database of this name (SQLSTATE 3D000)",
+    "right": "the server gives its user no right to this database (SQLSTATE 42501)",
+    "parameter": "the server refuses the session (SQLSTATE 42704)",
+    "no password": "has no password, and the server asks for one",
+}
+
+
+@pytest.mark.parametrize("mistake", REFUSED)
+def test_a_session_that_the_server_refuses_is_for_a_person_to_correct(
+    people: People, refused: str, mistake: str
+) -> None:
+    uri, database = people.connection.dsn, urlsplit(people.connection.dsn).path[1:]
+    if mistake == "login":
+        run_sql(uri, f"alter role {ROLE} nologin")
+    if mistake == "right":
+        run_sql(uri, f"revoke connect on database {database} from public")
+    wrong = {
+        "password": refused.replace("SECRET", "SECRET_OF_YESTERDAY"),
+        "user": refused.replace(ROLE, "mw_unknown"),
+        "database": refused.replace(database, "mw_unknown"),
+        "parameter": f"{refused}?options=-c%20mw_unknown%3D1",
+        "no password": refused.replace(":SECRET", ""),
+    }.get(mistake, refused)
+
+    with pytest.raises(ConfigurationError) as of_point, connect(replace(people.connection, dsn=wrong)):
+        pass
+    with pytest.raises(ConfigurationError) as of_journal, connect_journal(wrong):
+        pass
+
+    [problem], [of_connection] = of_journal.value.problems, of_point.value.problems
+    assert (problem.path, problem.found) == ("MAKEWHOLE_JOURNAL_DSN", REFUSED[mistake])
+    assert (of_connection.path, of_connection.found) == (people.connection.id, REFUSED[mistake])
+    shown = [*traceback.format_exception(of_point.value), *traceback.format_exception(of_journal.value)]
+    assert "SECRET" not in "".join(shown)
+
+
+def test_a_server_that_takes_no_more_sessions_is_asked_again(people: People, refused: str) -> None:
+    with (
+        closing(psycopg2.connect(refused)),
+        pytest.raises(TransientError, match="does not answer"),
+        connect(replace(people.connection, dsn=refused)),
+    ):
+        pass
 
 
 def _limit(session: PgConnection) -> str:

@@ -133,6 +133,23 @@ def test_what_does_not_answer_is_tried_again_and_what_is_wrong_is_not(
     assert [problem.path for problem in caught.value.problems] == ["AIRFLOW_CONN_DB", "connection log"]
 
 
+def test_a_database_that_does_not_answer_is_named_and_tried_again(
+    shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [port] = free_ports(1)
+    set_connection(monkeypatch, "db", connection_postgres(f"postgresql://loader:x@127.0.0.1:{port}/shop"))
+    away = "the PostgreSQL of connection db does not answer; check that it runs and that the connection names it"
+
+    with pytest.raises(TransientError) as caught:
+        require_ready(shop.pipeline)
+    assert str(caught.value) == f"tables of db: {away}"
+
+    tables = CliRunner().invoke(app, ["check", "--tables", "--json", str(shop.file)], catch_exceptions=False)
+    assert tables.exit_code == 2
+    for document in (json.loads(tables.stdout), checked(shop)[1]):
+        assert [problem["found"] for problem in document["away"] if problem["path"] == "connection db"] == [away]
+
+
 @pytest.fixture
 def narrow(shop: ReconciledShop) -> Iterator[str]:
     """A user of the shop's database who may do nothing yet; the URI to connect as it."""

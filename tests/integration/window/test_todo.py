@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg2
@@ -23,6 +24,7 @@ from makewhole.model.pipeline import Pipeline
 from makewhole.model.plan import Plan, PlanState
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Window, WindowState
+from makewhole.orchestration.steps.recorded_failure import end_tries
 from makewhole.sql import PgConnection
 from makewhole.window.readiness.mistakes import NotReadyError
 
@@ -166,6 +168,47 @@ def test_an_older_revision_and_a_step_that_is_tried_again_wait_for_no_person(jou
         failed(session, "snapshot", RefusedError("no column"), again)
         session.commit()
     assert "1. shop window 1 is in error: snapshot broke" in makewhole("todo").stdout
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+def test_a_step_that_is_tried_in_vain_until_its_last_try_waits_until_it_ends_well(
+    journal: str, makewhole: Command, is_open: bool
+) -> None:
+    with connect(journal) as session:
+        window = opened(session, 1, WindowState.OPEN) if is_open else None
+    step = "snapshot" if window else "open_window"
+    what = "window 1 is in error: snapshot broke" if window else "could open no window in run {run}"
+    place = {"number": 1, "revision": 1} if window else {}
+    place = {"number": 1, "revision": 1} if window else {}
+
+    def tries(run: str, text: str, *, is_last: bool = False) -> None:
+        with connect(journal) as session:
+            failed(session, step, TransientError(text), window, run=run)
+        if is_last:
+            pulled = {"pipeline": "shop", "window": 1, "revision": 1} if window else None
+            ti = SimpleNamespace(task_id=step, dag_id=DAG, run_id=run, xcom_pull=lambda **_: pulled)
+            end_tries({"ti": ti, "params": {}})
+
+    tries("tonight", "Kafka does not answer")
+    assert makewhole("todo").stdout == "nothing waits for a person\n"
+    tries("tonight", "Kafka does not answer", is_last=True)
+    assert f"1. shop {what.format(run='tonight')}" in makewhole("todo").stdout
+    tries("tomorrow", "Kafka does not answer yet")
+    first, *_ = makewhole("todo").stdout.splitlines()
+    assert first.startswith(f"1. shop {what.format(run='tomorrow')}") and first.endswith(": Kafka does not answer yet")
+
+    with connect(journal) as session:
+        step_failures.forget(
+            session, StepPlace(pipeline="shop", step=step, dag=DAG, run="tomorrow", number=number, revision=number)
+        )
+    assert makewhole("todo").stdout == "nothing waits for a person\n"
+
+
+def test_the_last_try_of_another_run_ends_no_tries_of_this_one(journal: str, makewhole: Command) -> None:
+    with connect(journal) as session:
+        failed(session, "open_window", TransientError("away"), run="tonight")
+        step_failures.end_tries(session, StepPlace(pipeline="shop", step="open_window", dag=DAG, run="yesterday"))
+    assert makewhole("todo").stdout == "nothing waits for a person\n"
 
 
 def test_a_plan_whose_question_was_never_asked_and_an_undo_are_questions(journal: str, makewhole: Command) -> None:

@@ -67,6 +67,35 @@ def test_json_is_one_object_with_every_problem(app: typer.Typer, folder: Path) -
     }
 
 
+def test_a_file_of_a_pipeline_folder_is_held_to_the_others_there(
+    app: typer.Typer, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MAKEWHOLE_PIPELINES", str(folder))
+    copy = folder / "a-old.yaml"
+    copy.write_text(GOOD)
+    monkeypatch.chdir(folder)
+
+    result = CliRunner().invoke(app, ["a.yaml", str(folder / "a.yaml")])
+
+    assert result.exit_code == 2
+    assert result.output.splitlines() == [
+        "✗ a.yaml: 1 problem",
+        f"  pipeline (line 2): 'good' is the pipeline of {copy} as well, and neither runs",
+        "    Give one of them another name, or take a copy out of the folder",
+        "1 file to mend. Nothing is reconciled by a file that is wrong.",
+    ]
+
+
+def test_a_file_elsewhere_may_have_the_name_of_one_of_a_pipeline_folder(
+    app: typer.Typer, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """As a checkout of the file that is deployed."""
+    monkeypatch.setenv("MAKEWHOLE_PIPELINES", str(folder))
+    file = tmp_path_factory.mktemp("checkout") / "a.yaml"
+    file.write_text(GOOD)
+    assert CliRunner().invoke(app, [str(file)]).exit_code == 0
+
+
 def test_an_empty_folder_proves_nothing(app: typer.Typer, tmp_path: Path) -> None:
     assert CliRunner().invoke(app, [str(tmp_path)]).exit_code == 2
     assert json.loads(CliRunner().invoke(app, [str(tmp_path), "--json"]).output)["ok"] is False

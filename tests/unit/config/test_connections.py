@@ -75,6 +75,22 @@ def test_classes_to_import_are_refused_of_a_catalogue(monkeypatch: pytest.Monkey
     assert problem.found == f"has options in its extra that are not handed to pyiceberg: {name}"
 
 
+@pytest.mark.parametrize("place", ["h:54 32", "h:5432/x@h", "h:99999", "[h"])
+def test_an_address_of_a_catalogue_that_is_none_is_named_without_it(
+    monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    uri = f"postgresql+psycopg2://u:{SECRET}/1@{place}/lake" if "@" in place else f"postgresql://u:{SECRET}@{place}/l"
+    extra = {"type": "sql", "uri": uri}
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps({"conn_type": "iceberg", "extra": extra}))
+    with pytest.raises(ConfigurationError) as caught:
+        from_environment("lake")
+    [problem] = caught.value.problems
+    assert problem.found == (
+        "has a `uri` in its extra that is no address; special characters in it are percent-encoded"
+    )
+    assert SECRET not in str(caught.value)
+
+
 def test_a_catalogue_takes_properties_of_hadoop_and_none_that_only_libhdfs_would_use(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from makewhole.config.pipeline_file import load_pipeline
+from makewhole.config.pipeline_file import load_pipeline, read_file
 from makewhole.model.errors import ConfigurationError
 from makewhole.model.people.notices import Channel, Notify, Waits
 from makewhole.window.configuration import configuration_document
@@ -41,6 +41,17 @@ def problems(file: Path) -> list[str]:
     with pytest.raises(ConfigurationError) as caught:
         load_pipeline(file)
     return [f"{problem.path}: {problem.found}. {problem.remedy}" for problem in caught.value.problems]
+
+
+def test_a_file_with_problems_keeps_the_channels_that_are_whole(write: Write, minimal: str) -> None:
+    text = with_notify(minimal, MAIL.replace("ops.pager.Pager", "Pager")) + "settle: soon\n"
+    stand_in = read_file(write(text)).stand_in
+    assert stand_in is not None and stand_in.notify is not None
+    assert ([*stand_in.notify.channels], stand_in.notify.remind) == (["mail"], timedelta(hours=12))
+    assert stand_in.notify.certify_by is None  # its schedule may be one of the problems
+
+    nothing = read_file(write(with_notify(minimal, "notify: {through: {page: {notifier: Pager}}}\n"))).stand_in
+    assert nothing is not None and nothing.notify is None
 
 
 def test_channels_are_read_with_their_arguments(write: Write, minimal: str) -> None:

@@ -214,15 +214,26 @@ def test_a_hop_of_a_new_file_only_observes(
     assert load_pipeline(write(text)).hops[0].remedies == OBSERVE
 
 
-def test_two_files_must_not_describe_the_same_pipeline(
-    write: Callable[..., Path], tmp_path: Path, minimal: str
+def test_of_two_files_that_describe_the_same_pipeline_neither_runs(
+    write: Callable[..., Path], tmp_path: Path, minimal: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second = write(minimal, "a.yaml"), write(minimal, "b.yml")
-    with pytest.raises(ConfigurationError) as caught:
-        load_pipelines([tmp_path])
-    assert str(caught.value) == (
-        f"{second}: pipeline (line 2): 'flights' is already the pipeline of {first}. Give one of the two another name"
+    """As when a backup copy is left in the folder, whose name comes first."""
+    monkeypatch.setenv("MAKEWHOLE_PIPELINES", str(tmp_path))
+    text = minimal.replace("pipeline: flights", "pipeline: arrivals")
+    copy, file = write(text, "arrivals-old.yaml"), write(f"{text}schedule: '0 2 * * *'\n", "arrivals.yaml")
+    problems = "\n".join(
+        f"{one}: pipeline (line 2): 'arrivals' is the pipeline of {other} as well, and neither runs. "
+        "Give one of them another name, or take a copy out of the folder"
+        for one, other in ((copy, file), (file, copy))
     )
+    for read in (lambda: load_pipelines([tmp_path]), lambda: find_pipeline("arrivals")):
+        with pytest.raises(ConfigurationError) as caught:
+            read()
+        assert str(caught.value) == problems
+    assert read_pipelines([tmp_path])[0] == {}
+
+    [stand_in] = scheduled_pipelines([tmp_path]).values()
+    assert (stand_in.name, stand_in.schedule, stand_in.hops) == ("arrivals", "0 2 * * *", ())
 
 
 def test_one_bad_file_does_not_hide_the_good_ones(write: Callable[..., Path], tmp_path: Path, minimal: str) -> None:
@@ -252,7 +263,6 @@ def test_a_bad_file_keeps_its_dag_and_its_times(
     write(minimal)
     write(text, "bad.yaml")
     write("pipeline: [\n", "nameless.yaml")
-    write("version: 2\npipeline: flights\n", "second.yaml")
     found = scheduled_pipelines([tmp_path])
     assert list(found) == ["bad", "flights"]
     bad = found["bad"]

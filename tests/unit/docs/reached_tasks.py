@@ -324,6 +324,11 @@ REACHED: dict[str, tuple[str, str, str | None]] = {
         "test_a_wrong_password_is_refused_for_good_and_not_shown",
         "Correct the credentials or the rights",
     ),
+    "A PostgreSQL refuses the session": (
+        "integration/postgres/test_connect.py",
+        "test_a_session_that_the_server_refuses_is_for_a_person_to_correct",
+        "the server refuses the user or its password",
+    ),
     "A database of a point": (
         "e2e/test_healing.py",
         "test_an_outage_of_a_database_is_outlasted_by_tries_with_growing_delays",

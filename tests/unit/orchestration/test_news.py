@@ -19,9 +19,7 @@ NOW = datetime(2026, 11, 28, tzinfo=UTC)
 
 
 def failed(step: str, reason: str) -> UnopenedRun:
-    return UnopenedRun(
-        pipeline="shop", step=step, dag="shop", run="scheduled__1", is_permanent=True, reason=reason, failed_at=NOW
-    )
+    return UnopenedRun(pipeline="shop", step=step, dag="shop", run="scheduled__1", reason=reason, failed_at=NOW)
 
 
 def sent(items: Sequence[TodoItem]) -> list[SentNotice]:

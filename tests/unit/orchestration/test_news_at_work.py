@@ -10,6 +10,7 @@ import pytest
 
 from makewhole.journal import notices, waiting
 from makewhole.journal.notices import SentNotice
+from makewhole.model.people.notices import Channel
 from makewhole.orchestration.notices import notify as module
 from makewhole.orchestration.notices.compose import Message
 from makewhole.orchestration.notices.notify import Surroundings, notify
@@ -42,7 +43,7 @@ def test_an_all_clear_is_sent_only_where_nothing_was_at_work_before_and_after(
     monkeypatch.setattr(waiting, "is_at_work", lambda *_: next(answers))
     for name, answer in (("lock", True), ("sent", [NOTICE]), ("forget", None), ("note_outcome", None)):
         monkeypatch.setattr(notices, name, lambda *_, answer=answer: answer)
-    settings = SimpleNamespace(channels={"chat": None}, remind=timedelta(days=7))
+    settings = SimpleNamespace(channels={"chat": Channel(notifier="", arguments={})}, remind=timedelta(days=7))
     pipeline = cast(Any, SimpleNamespace(name="shop", notify=settings))
     around = Surroundings(
         send=lambda _, message, __: sent.append(message), connections={}, log_url=lambda *_: None, link=""

@@ -17,6 +17,7 @@ from makewhole.orchestration.accept_dag import accept_dag
 from makewhole.orchestration.dags import oncall_dag, reconcile_dag
 from makewhole.orchestration.last_line import log_last_line
 from makewhole.orchestration.persistence import retries_for
+from makewhole.orchestration.steps.recorded_failure import end_tries
 from makewhole.orchestration.undo_dag import undo_dag
 
 pytestmark = pytest.mark.unit
@@ -104,5 +105,5 @@ def test_only_what_may_mend_itself_is_tried_again(error: BaseException, action: 
     for dag in (reconcile_dag(PATIENT), oncall_dag([PATIENT]), undo_dag(PATIENT)):
         for task in dag.tasks:
             assert task.retry_policy is not None
-            assert task.on_failure_callback == [log_last_line]
+            assert task.on_failure_callback == [end_tries, log_last_line]
             assert task.retry_policy.evaluate(error, 1, 41).action is action, task.task_id

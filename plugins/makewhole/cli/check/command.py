@@ -15,7 +15,7 @@ from rich.text import Text
 from makewhole.cli.environment import printable
 from makewhole.config.people.access import problems_of_roles
 from makewhole.config.people.groups import VARIABLE
-from makewhole.config.pipeline_file import PipelineFile, pipeline_files, read_files
+from makewhole.config.pipeline_file import PipelineFile, pipeline_files, read_to_check
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.hops import Remedy
 from makewhole.model.pipeline import Pipeline
@@ -62,7 +62,7 @@ def check(
     ] = False,
 ) -> None:
     """Check pipeline files: every problem at once, each with its place and remedy. Exit code 0: all good, 2: not."""
-    read = read_files(_expanded(files))
+    read = read_to_check(_expanded(files))
     checked = _asked(read, live=live) if live or tables else [_of_file(file) for file in read]
     if json:
         typer.echo(dumps(_document(read, checked, is_asked=live or tables), ensure_ascii=False))
@@ -73,9 +73,12 @@ def check(
 
 
 def _expanded(paths: Sequence[Path]) -> tuple[Path, ...]:
-    """Replace folders by the pipeline files in them; no path twice."""
-    files = [inner for path in paths for inner in (pipeline_files([path]) if path.is_dir() else [path])]
-    return tuple(dict.fromkeys(files))
+    """Replace folders by the pipeline files in them; no file twice."""
+    files: dict[Path, Path] = {}
+    for path in paths:
+        for file in pipeline_files([path]) if path.is_dir() else [path]:
+            files.setdefault(file.resolve(), file)
+    return tuple(files.values())
 
 
 def _of_file(

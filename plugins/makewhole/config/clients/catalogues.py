@@ -32,9 +32,18 @@ def read_iceberg(connection_id: str, fields: Mapping[str, object], extra: Mappin
         raise ValueError(f"has no `type` of a catalogue in its extra ({', '.join(_TYPES)})")
     if properties["type"] in ("sql", "rest") and not properties.get("uri"):
         raise ValueError("has no `uri` of the catalogue in its extra")
+    if not _is_address(properties.get("uri", "")):
+        raise ValueError("has a `uri` in its extra that is no address; special characters in it are percent-encoded")
     if properties["type"] == "sql":
         properties.setdefault("init_catalog_tables", "false")  # nothing is made in it by looking
     return IcebergConnection(id=connection_id, catalog=str(fields.get("schema") or _USUAL_NAME), properties=properties)
+
+
+def _is_address(uri: str) -> bool:
+    try:
+        return urlsplit(uri).port != 0
+    except ValueError:
+        return False
 
 
 def _text(name: str, value: object, fields: Mapping[str, object]) -> str:

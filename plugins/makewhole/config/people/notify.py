@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from yaml.nodes import MappingNode, ScalarNode, SequenceNode
@@ -41,6 +42,14 @@ def read_notify(top: Section, schedule: str | None) -> Notify | None:
     )
 
 
+def usable(notify: Notify | None) -> Notify | None:
+    """Return what a pipeline whose file has problems sends: through the channels that are whole; None: there is none.
+    Its schedule may be one of the problems, so that nothing of it is late."""
+    known = {} if notify is None else notify.channels
+    channels = {name: channel for name, channel in known.items() if channel.notifier and _has_news(channel.arguments)}
+    return replace(notify, channels=channels, certify_by=None) if notify is not None and channels else None
+
+
 def _read_channel(name: str, place: YamlPlace) -> Channel:
     try:
         values.name(name)
@@ -66,11 +75,16 @@ def _read_channel(name: str, place: YamlPlace) -> Channel:
 def _check_arguments(place: YamlPlace, given: object) -> None:
     if not isinstance(given, dict):
         place.section()
-    elif not any(_TEMPLATE.search(text) for text in _texts(given)):
+    elif not _has_news(given):
         place.complain(
             "has nothing of what is to be sent",
             "Write '{{ makewhole.text }}' (or subject, html, link) in at least one of the arguments",
         )
+
+
+def _has_news(arguments: object) -> bool:
+    """Return whether something of what is to be sent stands in the arguments."""
+    return any(_TEMPLATE.search(text) for text in _texts(arguments))
 
 
 def _class_name(text: str) -> str:

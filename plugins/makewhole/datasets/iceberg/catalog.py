@@ -45,13 +45,18 @@ def open_catalog(connection: IcebergConnection) -> Catalog:
         TransientError: it cannot be reached.
     """
     with translated(f"the catalogue of connection {connection.id}"):
-        return _catalog(os.getpid(), connection.catalog, tuple(sorted(connection.properties.items())))
+        return _catalog(os.getpid(), connection.id, connection.catalog, tuple(sorted(connection.properties.items())))
 
 
 @lru_cache(maxsize=_MOST_CATALOGS)
-def _catalog(process: int, name: str, properties: tuple[tuple[str, str], ...]) -> Catalog:  # noqa: ARG001 - one a process
+def _catalog(
+    process: int,  # noqa: ARG001 - one a process
+    connection_id: str,
+    name: str,
+    properties: tuple[tuple[str, str], ...],
+) -> Catalog:
     catalog = load_patient_catalog(name, {IO_PROPERTY: IO_NAME, **patient_properties(dict(properties))})
-    return with_own_classes(limit_transactions(catalog))
+    return with_own_classes(limit_transactions(catalog, connection_id))
 
 
 def load_table(connection: IcebergConnection, name: str) -> Table:
@@ -60,6 +65,7 @@ def load_table(connection: IcebergConnection, name: str) -> Table:
     Raises:
         NoTableError: there is none.
         RefusedError: the file of its metadata is gone.
+        ConfigurationError: the catalogue's server refuses a session.
         TransientError: the catalogue cannot be reached.
     """
     catalog = open_catalog(connection)

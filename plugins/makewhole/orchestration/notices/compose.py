@@ -49,7 +49,7 @@ def message_of(pipeline: str, news: News, details: Details, *, link: str, now: d
 def _subject(pipeline: str, news: News) -> str:
     items = (*news.new, *news.again)
     if not items:
-        return f"[makewhole] {pipeline}: all clear"
+        return f"[makewhole] {pipeline}: " + ("all clear" if news.is_all_clear else _waits_elsewhere(news))
     word = "" if news.new else "still waits: "
     first = items[0].headline.partition("\n")[0].removeprefix(f"{pipeline} ")
     text = f"[makewhole] {pipeline}: {word}{first}"
@@ -58,9 +58,16 @@ def _subject(pipeline: str, news: News) -> str:
     return text if len(items) == 1 else f"{text} (and {counted(len(items) - 1, 'other')})"
 
 
+def _waits_elsewhere(news: News) -> str:
+    return f"still waiting of other kinds: {counted(len(news.elsewhere), 'thing')}"
+
+
 def _lines(news: News, details: Details, link: str, now: datetime) -> Iterator[str]:
     if news.is_all_clear:
         yield "All clear: nothing waits for a person any more."
+    elif news.is_last:
+        yield f"What this channel was sent is over; {_waits_elsewhere(news)}"
+        yield from (f"- {item.headline}" for item in news.elsewhere)
     for items, heading in ((news.new, None), (news.again, "Still waits:")):
         if items and heading:
             yield heading

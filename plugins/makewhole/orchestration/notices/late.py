@@ -20,6 +20,8 @@ def late_item(journal: PgConnection, pipeline: Pipeline, now: datetime) -> TodoI
     due = last_end(pipeline.schedule, now - notify.certify_by)
     if not reach.windows or (reach.certified_until is not None and reach.certified_until >= due):
         return None
+    if reach.certified_until is None and reach.first_open_end is not None and reach.first_open_end > due:
+        return None
     if pipeline.until is not None and due > pipeline.until:
         return None
     known = reach.certified_until

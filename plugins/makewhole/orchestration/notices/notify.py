@@ -71,13 +71,16 @@ def _through(pipeline: Pipeline, name: str, around: Surroundings) -> str | None:
         # Each question sees the journal as it is then: a window that was opened again, or closed, between the first and
         # the last of them is among the items of neither state.
         was_at_work = waiting.is_at_work(journal, pipeline.name)
-        items = items_of(journal, pipeline, name, around.log_url, now)
+        known = items_of(journal, pipeline, name, around.log_url, now)
+        of_channel = [item for item in known if channel.takes(item.kind)]
+        items = [item for item in of_channel if not _is_about_to_be_asked(item, now)]
         news = news_of(
             items,
             notices.sent(journal, pipeline.name, name),
+            elsewhere=[item for item in known if not channel.takes(item.kind)],
             now=now,
             remind=settings.remind,
-            is_at_work=was_at_work or waiting.is_at_work(journal, pipeline.name),
+            is_at_work=was_at_work or len(items) < len(of_channel) or waiting.is_at_work(journal, pipeline.name),
         )
         if not news.is_sent:
             return None
@@ -99,19 +102,12 @@ def place_of(channel: str) -> str:
 
 
 def items_of(journal: PgConnection, pipeline: Pipeline, name: str, log_url: LogUrl, now: datetime) -> list[TodoItem]:
-    """Return what waits for a person of a pipeline, and is sent through channel `name`, the most urgent first. That the
-    channel itself does not work is for the others."""
-    assert pipeline.notify is not None
-    channel, late = pipeline.notify.channels[name], late_item(journal, pipeline, now)
+    """Return what waits for a person of a pipeline, the most urgent first. That channel `name` itself does not work is
+    for the others."""
+    late = late_item(journal, pipeline, now)
     items = [item for item in waiting_items(journal, log_url) if item.pipeline == pipeline.name]
     known = ranked([*items, *([late] if late else [])])
-    return [
-        item
-        for item in known
-        if channel.takes(item.kind)
-        and item.subject != subject_of_channel(name)
-        and not _is_about_to_be_asked(item, now)
-    ]
+    return [item for item in known if item.subject != subject_of_channel(name)]
 
 
 def _is_about_to_be_asked(item: TodoItem, now: datetime) -> bool:

@@ -16,7 +16,7 @@ _LIMIT = timedelta(minutes=9)
 _DOC = """\
 Sends what waits for a person through the channels of `notify` in the pipeline files: what is new, reminders, what is
 late, and what could not be sent when it came up. What was sent is sent again only as a reminder. **Red: a channel did
-not take its message**, the log names it; the next run tries again.
+not take its message, or a pipeline file has problems**, the log names them; the next run tries again.
 
 With `test` a message that says that it is a test goes through every channel of a pipeline: `makewhole notify PIPELINE`
 does the same.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from makewhole.config.pipeline_file import find_pipeline, pipeline_folders, read_pipelines
+from makewhole.config.pipeline_file import find_pipeline, pipeline_folders, read_pipelines, scheduled_pipelines
 from makewhole.model.errors import MakewholeError
 from makewhole.model.pipeline import Pipeline
 from makewhole.orchestration import task_ids
@@ -26,7 +26,7 @@ def notify_of_run(context: Mapping[str, Any]) -> None:
 
     try:
         name = pipeline_of(context)
-        pipeline = None if name is None else find_pipeline(name)
+        pipeline = None if name is None else scheduled_pipelines(pipeline_folders()).get(name)
         if pipeline is not None and pipeline.notify is not None:
             _send(pipeline)
     except Exception as error:  # of Airflow, a notifier, a driver: none may change the end of a task
@@ -47,11 +47,13 @@ def send_all(test_of: str | None) -> int:
     pipelines have channels.
 
     Raises:
-        AirflowFailException: a channel did not take its message; names each with the reason.
+        AirflowFailException: a channel did not take its message, or a pipeline file has problems, which may be in what
+            it sends to whom; names each with the reason.
     """
     if test_of is not None:
         return _send_test(find_pipeline(test_of))
-    pipelines, _ = read_pipelines(pipeline_folders())
+    _, problems = read_pipelines(pipeline_folders())
+    pipelines = scheduled_pipelines(pipeline_folders())
     with_channels = [pipeline for pipeline in pipelines.values() if pipeline.notify is not None]
     failed: list[str] = []
     for pipeline in with_channels:
@@ -61,6 +63,7 @@ def send_all(test_of: str | None) -> int:
             failed.append(f"{pipeline.name}: {error}")
         else:
             failed += [f"{pipeline.name}, through {channel}: {reason}" for channel, reason in reasons.items()]
+    failed += [str(problem) for problem in problems]
     if failed:
         raise AirflowFailException("; ".join(failed))
     return len(with_channels)

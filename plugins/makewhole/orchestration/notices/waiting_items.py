@@ -84,7 +84,7 @@ def waiting_items(journal: PgConnection, log_url: LogUrl) -> list[TodoItem]:
 
 
 def unopened_items(journal: PgConnection, pipeline: str, log_url: LogUrl) -> list[TodoItem]:
-    """Return the runs of a pipeline that could open no window, and that trying again does not help."""
+    """Return the runs of a pipeline that could open no window, and are not tried again."""
     return [_of_unopened(run, log_url) for run in waiting.unopened(journal) if run.pipeline == pipeline]
 
 

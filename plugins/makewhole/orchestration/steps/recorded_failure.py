@@ -28,7 +28,7 @@ class UncertifiedError(AirflowFailException):
     """The task is red because the window is not certified: a result of the step, and no failure of it."""
 
 
-_NO_FAILURE = (NotYetError, UncertifiedError, AirflowRescheduleException, AirflowSkipException)
+_NO_FAILURE = (NotYetError, AirflowRescheduleException, AirflowSkipException)
 
 
 def recorded(function: RecordedStep) -> RecordedStep:
@@ -39,6 +39,9 @@ def recorded(function: RecordedStep) -> RecordedStep:
         context = get_current_context()
         try:
             result = function(*args, **kwargs)
+        except UncertifiedError:
+            forget_failure(step_place(context, *args))
+            raise
         except _NO_FAILURE:
             raise
         except (Exception, AirflowTaskTimeout) as error:
@@ -83,6 +86,20 @@ def record_failure(place: "StepPlace", error: BaseException) -> None:
             step_failures.put(journal, place, error)
     except MakewholeError as away:
         logger.warning("the reason is in this log alone: %s", away)
+
+
+def end_tries(context: Mapping[str, Any]) -> None:
+    """Write that the step of a failed task is not tried again: a callback of Airflow's (`on_failure_callback`),
+    which comes after the last try. Whatever goes wrong in it is logged alone."""
+    from makewhole.journal import step_failures
+    from makewhole.journal.database import connect
+
+    try:
+        place = step_place(context)
+        with connect() as journal:
+            step_failures.end_tries(journal, place)
+    except Exception as away:  # of Airflow, a driver: none may change the end of a task
+        logger.warning("that this task is not tried again is in this log alone: %s", away)
 
 
 def forget_failure(place: "StepPlace") -> None:

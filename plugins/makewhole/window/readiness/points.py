@@ -233,6 +233,7 @@ def _look_at_database(
 ) -> None:
     """Ask for the tables that one connection leads to."""
     tables = tables_of(connection)
+    present: list[TablePoint] = []  # none where the database does not answer
     with found.asking(f"tables of {name}", f"connection {name}"):
         _, problems = tables.describe_columns([table_shape(pipeline, point) for point in points])
         for problem in problems:
