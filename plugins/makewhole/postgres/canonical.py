@@ -89,6 +89,8 @@ def _double(column: sql.Composable, column_type: str) -> sql.Composable:
 def _boolean(column: sql.Composable, column_type: str) -> sql.Composable:
     if column_type == "boolean":
         return sql.SQL("{}::text").format(column)
+    if column_type in INTEGERS:
+        return sql.SQL(f"case {{0}} when 1 then 'true' when 0 then 'false' else {_UNREAD} end").format(column)
     words = "case when lower({0}::text) in ('true', 'false') then lower({0}::text) else"
     return sql.SQL(f"{words} {_UNREAD} end").format(column)
 

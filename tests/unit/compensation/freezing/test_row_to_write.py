@@ -64,7 +64,8 @@ def accounted(
 def values(**raws: Any) -> dict[str, ColumnValue]:
     declared = {**COMPARE, "ver": "bigint", "channel": "string"}
     known = {"amount": 5, "note": "a", "ver": 2, "channel": "web", **raws}
-    return {name: ColumnValue.of_record(known[name], kind) for name, kind in declared.items()}
+    types = ORDERS.base_types
+    return {name: ColumnValue.of_record(known[name], kind, types[name]) for name, kind in declared.items()}
 
 
 def row(amount: str | None, note: str | None, ver: str | None) -> ValuedRow:
@@ -168,7 +169,7 @@ def test_a_placeholder_is_never_written() -> None:
 
 def test_a_column_that_the_table_computes_cannot_be_mended() -> None:
     computed = {"double": "string"}
-    source = {"double": ColumnValue.of_record("10", "string")}
+    source = {"double": ColumnValue.of_record("10", "string", "text")}
     found = ValuedRow(row=row("7", "a", "1").row, place="(0,1)", values={"double": "14"})
     with pytest.raises(RefusedError, match="unfit: double cannot be written: the table computes it"):
         differing_row(ORDERS, source, computed, None, found)
