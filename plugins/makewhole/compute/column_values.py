@@ -38,17 +38,18 @@ _JSON = ("json", "jsonb")
 class ColumnValue:
     """The value of the source for a column: the type that it is compared by, the type of the column without its
     modifier, the value as the record has it (`raw`, decoded JSON with exact numbers), and the canonical text that it is
-    compared by."""
+    compared by. `absent`: the place at which the record has nothing, which is compared as null; None: it has it."""
 
     declared: str
     column: str
     raw: Any
     text: str | None
+    absent: str | None = None
 
     @classmethod
-    def of_record(cls, raw: Any, declared: str, column: str) -> "ColumnValue":
+    def of_record(cls, raw: Any, declared: str, column: str, absent: str | None = None) -> "ColumnValue":
         """Return a field of a record as a value for a column of a type."""
-        return cls(declared=declared, column=column, raw=raw, text=canonical_text(raw, declared))
+        return cls(declared=declared, column=column, raw=raw, text=canonical_text(raw, declared), absent=absent)
 
     @property
     def is_placeholder(self) -> bool:

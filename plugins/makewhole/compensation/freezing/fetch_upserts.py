@@ -59,9 +59,9 @@ class _TakenColumns(NamedTuple):
     guard: _VersionColumn | None
     key_places: Mapping[str, str]
 
-    def value(self, name: str, raw: Any) -> ColumnValue:
-        """Return what a record has for a column."""
-        return ColumnValue.of_record(raw, self.declared[name], self.types[name])
+    def value(self, name: str, raw: Any, absent: str | None) -> ColumnValue:
+        """Return what a record has for a column; `absent`: the place at which it has nothing."""
+        return ColumnValue.of_record(raw, self.declared[name], self.types[name], absent)
 
 
 class UpsertFetcher:
@@ -186,7 +186,9 @@ def _of_record(
     raws = {name: _raw_value(read, source.column_place(name)) for name in names}
     if guard is not None and source.version is not None:
         raws[guard.column] = _raw_version(read, source.version)
-    values = {name: wanted.value(name, raws[name]) for name in wanted.declared}
+    places_of_null = {name: source.column_place(name) for name, raw in raws.items() if raw is None}
+    absent = {name: place for name, place in places_of_null.items() if not read.has(place)}
+    values = {name: wanted.value(name, raws[name], absent.get(name)) for name in wanted.declared}
     values = _with_guard(values, raws, wanted)
     return values, {column: _key_text(read.part(place)) for column, place in wanted.key_places.items()}
 

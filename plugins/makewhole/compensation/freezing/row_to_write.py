@@ -68,7 +68,8 @@ def differing_row(
     """Return what is written of a row that is there.
 
     Raises:
-        RefusedError: it differs in nothing, in what the table computes itself, or the record has no value for a column.
+        RefusedError: it differs in nothing, in what the table computes itself, or in a field that the record does not
+            have; or the record has no value for a column.
     """
     known = {name for name in compare if name in values}
     if version is not None and version.is_compared(row, values):
@@ -81,6 +82,12 @@ def differing_row(
         )
     if not differing:
         raise ActionRefusedError(NOTHING_DIFFERS)
+    if absent := [place for name in differing if (place := values[name].absent) is not None]:
+        raise ActionRefusedError.of(
+            RefusalCode.UNFIT,
+            f"the record has no field {', '.join(place.removeprefix('$.') for place in absent)}, and the row has a "
+            "value there, which is not replaced by nothing; write the row by hand",
+        )
     _require_values(differing, values)
     columns = tuple(name for name in table.writable if name in differing)
     return RowToWrite(columns=columns, expected=_expected(values, known, version, columns))

@@ -167,6 +167,16 @@ def test_a_placeholder_is_never_written() -> None:
         differing(row("7", "a", "1"), note=PLACEHOLDER)
 
 
+def test_a_field_that_the_record_does_not_have_replaces_no_value() -> None:
+    source = values(note=None)
+    assert differing_row(ORDERS, source, COMPARE, None, row("5", "a", None)).columns == ("note",), "null does"
+    source |= {"note": ColumnValue.of_record(None, "string", "text", "$.note")}
+    with pytest.raises(RefusedError, match="unfit: the record has no field note, and the row has a value there"):
+        differing_row(ORDERS, source, COMPARE, None, row("7", "a", None))
+    assert differing_row(ORDERS, source, COMPARE, None, row("7", None, None)).columns == ("amount",)
+    assert "note" in missing_row(accounted(write={"channel": "string"}, leave=("remark",)), source, "", None).columns
+
+
 def test_a_column_that_the_table_computes_cannot_be_mended() -> None:
     computed = {"double": "string"}
     source = {"double": ColumnValue.of_record("10", "string", "text")}
