@@ -237,14 +237,13 @@ def test_what_a_repair_writes_compares_equal(shop: ReconciledShop) -> None:
     assert (closed.state, closed.reason) == (WindowState.CERTIFIED, None)
 
 
-@pytest.mark.parametrize("key_type", ["inet", "cidr", "macaddr", "bytea", "interval", "bit(8)", "time", "money"])
+@pytest.mark.parametrize("key_type", ["inet", "cidr", "macaddr", "bytea", "bit(8)", "time", "money"])
 def test_a_key_is_found_whatever_the_type_of_its_column(shop: ReconciledShop, key_type: str) -> None:
     values = {
         "inet": lambda n: f"10.0.0.{n}",
         "cidr": lambda n: f"10.0.{n}.0/24",
         "macaddr": lambda n: f"08:00:2b:01:02:{n:02x}",
         "bytea": lambda n: f"\\x00{n:02x}",
-        "interval": lambda n: f"{n + 1:02d}:00:00",
         "bit(8)": lambda n: f"{n:08b}",
         "time": lambda n: f"{n:02d}:00:00",
         "money": lambda n: f"${n}.50",
