@@ -23,12 +23,15 @@ from makewhole.compute.structures import array_text, json_text, written_json
 
 ARRAY = "[]"
 """The end of the type of an array, behind that of its elements."""
+FLOATING = ("double",)
+"""Types of floating-point numbers."""
 COUNT, FILTERED = "a count", "a filtered number"
 """Types of no column: of a number that counts in a unit, and of one as a filter reads it, which is never rounded."""
 _EXACT = Context(prec=MOST_DIGITS + 100)
 _DECIMAL = re.compile(r"decimal\(\s*\d+\s*,\s*(\d+)\s*\)")
 _MOMENT = re.compile(r"timestamp(?:\(([0-6])\))?")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
+_LEAST_PLAIN, _PAST_PLAIN = 1e-3, 1e15  # of doubles whose texts have no exponent
 _TRUE, _FALSE = ("true", "t", "yes", "y", "on", "1"), ("false", "f", "no", "n", "off", "0")
 
 
@@ -150,6 +153,19 @@ def _double(value: Any) -> str:
 def float_text(value: float) -> str:
     """Return the shortest text that parses to this double; zero has no sign."""
     return repr(value + 0.0 if value else 0.0)
+
+
+def float_texts(numbers: pl.Series) -> pl.Series:
+    """Return the texts of doubles as `float_text` has them, those without an exponent all at once; null stays null."""
+    unsigned_zero = pl.when(pl.col("n") == 0).then(0.0).otherwise(pl.col("n"))
+    positive = numbers.to_frame("n").select(unsigned_zero).to_series()
+    sizes = positive.abs()
+    is_plain = ((sizes == 0) | ((sizes >= _LEAST_PLAIN) & (sizes < _PAST_PLAIN))).fill_null(True)
+    texts = positive.cast(pl.String)
+    left = (~is_plain).arg_true()
+    if not len(left):
+        return texts
+    return texts.scatter(left, [float_text(number) for number in positive.gather(left)])
 
 
 def _boolean(value: Any) -> str:

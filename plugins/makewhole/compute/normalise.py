@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from makewhole.compute.canonical import column_text, float_text, is_own_text, with_row_hash
+from makewhole.compute.canonical import column_text, float_texts, is_own_text, with_row_hash
 from makewhole.compute.decode.record_values import ValueShape
 from makewhole.compute.decode.shapes.divided_records import decode_records
 from makewhole.compute.decode.shapes.elements import Elements
@@ -171,7 +171,7 @@ def column_texts(texts: pl.Series, declared: str) -> pl.Series:
     if not is_unread.any():
         if declared != "double":
             return texts
-        return texts.cast(pl.Float64).map_elements(float_text, return_dtype=pl.String).alias(texts.name)
+        return float_texts(texts.cast(pl.Float64)).alias(texts.name)
     known = (texts if declared == "double" else texts.filter(is_unread)).unique()
     read = pl.Series([column_text(text, declared) for text in known], dtype=pl.String)
     return texts.replace_strict(known, read, default=texts, return_dtype=pl.String).alias(texts.name)

@@ -212,6 +212,8 @@ class _TypedColumns:
         """Return the type of the tables' columns, else that of `compare`, else that of the literals."""
         if not term.literals:
             return common or _TEXT
+        if common == "double":
+            return "int"
         if common not in (None, _TEXT):
             return str(common)
         own = literal_type(term.literals[0])
@@ -268,9 +270,11 @@ def _unit_of(pipeline: Pipeline, points: Iterable[str], column: str) -> str | No
 
 def _common(natures: Iterable[str]) -> str | None:
     """Return the type by which values of several natures are compared; None: no value is of all."""
-    rest = {"int" if nature == "double" else _OWN if nature == "money" else nature for nature in natures} - {_TEXT}
+    rest = {_OWN if nature == "money" else nature for nature in natures} - {_TEXT}
     if len(rest) > 1:
         rest -= {"char"}
+    if rest == {"int", "double"}:
+        return "int"
     if rest <= {_OWN}:
         return _TEXT
     if len(rest) == 1:

@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makewhole.compute.canonical import canonical_text, decimal_scale, float_text, plain_text, with_row_hash
+from makewhole.compute.canonical import (
+    canonical_text,
+    decimal_scale,
+    float_text,
+    float_texts,
+    plain_text,
+    with_row_hash,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -172,3 +179,10 @@ def mixed_hash(texts: Sequence[str | None]) -> int:
         mixed = (mixed ^ mixed >> 29) * 0x9E3779B97F4A7C15 + number & 2**64 - 1
     mixed = (mixed ^ mixed >> 32) * 0x9E3779B97F4A7C15 & 2**64 - 1
     return mixed ^ mixed >> 29
+
+
+@given(st.lists(st.none() | st.floats() | st.floats(min_value=1e-4, max_value=1e16)))
+@settings(max_examples=50)
+def test_many_doubles_have_the_texts_of_each(numbers: list[float | None]) -> None:
+    texts = [None if number is None else float_text(number) for number in numbers]
+    assert float_texts(pl.Series(numbers, dtype=pl.Float64)).to_list() == texts
