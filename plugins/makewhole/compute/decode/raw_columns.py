@@ -89,7 +89,7 @@ class RawColumn:
         if declared in _BY_VALUE:
             quick = self._amounts(declared)
         else:
-            quick = self._floats() if declared in FLOATING else self._quick(declared)
+            quick = self._floats(declared) if declared in FLOATING else self._quick(declared)
         return quick if quick is not None else self._each(lambda value: canonical_text(value, declared), pl.String)
 
     def keys(self) -> pl.Series:
@@ -199,12 +199,13 @@ class RawColumn:
                 return None if decimals is None else plain_texts(decimals)
         return None
 
-    def _floats(self) -> pl.Series | None:
+    def _floats(self, declared: str) -> pl.Series | None:
         """Return numbers as doubles; None: each has to be looked at."""
         if self.kind.raw is Raw.DOUBLE:
-            return self._where_valid(float_texts(pl.Series(self.numbers.view(np.float64))))
+            texts = float_texts(pl.Series(self.numbers.view(np.float64)), declared)
+            return None if texts is None else self._where_valid(texts)
         amounts = self._amounts("int")
-        return None if amounts is None else float_texts(amounts.cast(pl.Float64))
+        return None if amounts is None else float_texts(amounts.cast(pl.Float64), declared)
 
     def _amounts_of_texts(self, most_fraction: int) -> pl.Series | None:
         """Return texts that are numbers already, by their value; None: one is not plain."""

@@ -153,7 +153,8 @@ def _rendered(leaf: LeafColumn, declared: str, content: Content) -> pl.Series:
     if declared in _BY_VALUE:
         return _by_value(texts, leaf)
     if declared in FLOATING:
-        return float_texts(texts.cast(pl.Float64))
+        rendered = float_texts(texts.cast(pl.Float64), declared)
+        return _each_once(texts, declared) if rendered is None else rendered
     scale = decimal_scale(declared)
     if scale is not None and (leaf.fraction_digits < scale).any():
         endings = pl.Series(["0" * (scale - digits) if digits else "." + "0" * scale for digits in range(scale + 1)])
