@@ -280,7 +280,7 @@ def _unit_of(pipeline: Pipeline, points: Iterable[str], column: str) -> str | No
 
 def _common(natures: Iterable[str]) -> str | None:
     """Return the type by which values of several natures are compared; None: no value is of all."""
-    rest = {_OWN if nature == "money" else nature for nature in natures} - {_TEXT}
+    rest = {"int" if nature == "money" else nature for nature in natures} - {_TEXT}
     if len(rest) > 1:
         rest -= {"char"}
     if rest == {"int", "double"}:

@@ -59,7 +59,10 @@ def types_of(one: ColumnKind, other: ColumnKind, of: Pipeline) -> tuple[ValueTyp
         (ColumnKind.of("inet"), ColumnKind.of("cidr"), "inet"),
         (ColumnKind.of("uuid"), TEXT, "uuid"),
         (ColumnKind.of("mood"), TEXT, None),
-        (ColumnKind.of("money"), ColumnKind.of("money"), None),
+        (ColumnKind.of("money"), ColumnKind.of("money"), "int"),
+        (ColumnKind.of("money"), ColumnKind.of("numeric"), "int"),
+        (ColumnKind.of("money"), ColumnKind.of("real"), "int"),
+        (ColumnKind.of("money[]", element="money"), TEXTS, "string[]"),
     ],
 )
 def test_a_string_is_read_in_the_type_of_its_columns(one: ColumnKind, other: ColumnKind, read: str | None) -> None:
