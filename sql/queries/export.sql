@@ -45,13 +45,29 @@ select
 select coalesce(row_security_active(to_regclass(%(table)s)::oid), false)
 
 -- equal_unlike_columns --
--- Those of some columns of a table whose collation takes different texts for one (a nondeterministic one), with its name.
-select a.attname::text as name, format('%%I.%%I', n.nspname, c.collname) as collation
-from pg_attribute as a
-join pg_collation as c on c.oid = a.attcollation and not c.collisdeterministic
+-- Those of some columns of a table that take different texts for one: by a nondeterministic collation, which is named, or
+-- by their type (of a domain, the one that it is made of).
+with recursive named as (
+    select a.attname, a.attnum, a.attcollation, a.atttypid as id
+    from pg_attribute as a
+    where a.attrelid = to_regclass(%(table)s) and a.attname = any(%(columns)s)
+    union all
+    select named.attname, named.attnum, named.attcollation, t.typbasetype
+    from named join pg_type as t on t.oid = named.id and t.typtype = 'd'
+)
+select named.attname::text as name, format('%%I.%%I', n.nspname, c.collname) as collation, null as type
+from named
+join pg_type as t on t.oid = named.id and t.typtype <> 'd'
+join pg_collation as c on c.oid = named.attcollation and not c.collisdeterministic
 join pg_namespace as n on n.oid = c.collnamespace
-where a.attrelid = to_regclass(%(table)s) and a.attname = any(%(columns)s)
-order by a.attnum
+union all
+select named.attname::text, null, t.typname::text
+from named
+join pg_type as t on t.oid = named.id and (
+    t.typname = 'citext'
+    or t.typnamespace = 'pg_catalog'::regnamespace and t.typname in ('interval', 'box', 'circle', 'path', 'polygon', 'lseg')
+)
+order by name
 
 -- mark --
 -- What the rows of a table are made of besides themselves: the tables that they lie in with their files, the columns of

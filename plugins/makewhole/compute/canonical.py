@@ -23,12 +23,16 @@ from makewhole.compute.structures import array_text, json_text, written_json
 
 ARRAY = "[]"
 """The end of the type of an array, behind that of its elements."""
+FLOATING = ("double", "real")
+"""Types of floating-point numbers. `real`, of four bytes, is of no file: of columns where tables hold such alone."""
 COUNT, FILTERED = "a count", "a filtered number"
 """Types of no column: of a number that counts in a unit, and of one as a filter reads it, which is never rounded."""
 _EXACT = Context(prec=MOST_DIGITS + 100)
 _DECIMAL = re.compile(r"decimal\(\s*\d+\s*,\s*(\d+)\s*\)")
 _MOMENT = re.compile(r"timestamp(?:\(([0-6])\))?")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
+_LEAST_PLAIN, _PAST_PLAIN = 1e-3, 1e15  # of doubles whose texts have no exponent
+_PAST_REALS = float(2**128 - 2**103)  # and what is as large is rounded to infinity
 _TRUE, _FALSE = ("true", "t", "yes", "y", "on", "1"), ("false", "f", "no", "n", "off", "0")
 
 
@@ -73,8 +77,8 @@ def column_text(text: str | None, declared: str) -> str | None:
     """
     if text is None:
         return None
-    if declared == "double" and not text.startswith("!"):
-        return float_text(float(text))
+    if declared in FLOATING and not text.startswith("!"):
+        return canonical_text(text, declared)
     return canonical_text(text[1:], declared) if text.startswith("!") and not is_own_text(declared) else text
 
 
@@ -139,17 +143,48 @@ def plain_texts(texts: pl.Series) -> pl.Series:
 
 
 def _double(value: Any) -> str:
+    return float_text(_float(value))
+
+
+def _real(value: Any) -> str:
+    number = _float(value)
+    if abs(number) >= _PAST_REALS and not isinf(number):
+        raise OverflowError("no real is so large")
+    return float_text(float(str(np.float32(number))))
+
+
+def _float(value: Any) -> float:
     if (text := _as_not_finite(value)) is not None:
-        return float_text(float(text))
+        return float(text)
     number = float(exact_number(value))
     if isinf(number):
         raise OverflowError("no double is so large")
-    return float_text(number)
+    return number
 
 
 def float_text(value: float) -> str:
     """Return the shortest text that parses to this double; zero has no sign."""
     return repr(value + 0.0 if value else 0.0)
+
+
+def float_texts(numbers: pl.Series, declared: str) -> pl.Series | None:
+    """Return the texts of doubles in a type of `FLOATING`, those without an exponent all at once; null stays null.
+
+    None: one is too large for the type.
+    """
+    if declared == "real":
+        if ((numbers.abs() >= _PAST_REALS) & numbers.is_finite()).any():
+            return None
+        numbers = numbers.cast(pl.Float32).cast(pl.String).cast(pl.Float64)
+    unsigned_zero = pl.when(pl.col("n") == 0).then(0.0).otherwise(pl.col("n"))
+    positive = numbers.to_frame("n").select(unsigned_zero).to_series()
+    sizes = positive.abs()
+    is_plain = ((sizes == 0) | ((sizes >= _LEAST_PLAIN) & (sizes < _PAST_PLAIN))).fill_null(True)
+    texts = positive.cast(pl.String)
+    left = (~is_plain).arg_true()
+    if not len(left):
+        return texts
+    return texts.scatter(left, [float_text(number) for number in positive.gather(left)])
 
 
 def _boolean(value: Any) -> str:
@@ -215,6 +250,7 @@ _RENDERERS: dict[str, Callable[[Any], str | None]] = {
     "int": _integer,
     "bigint": _integer,
     "double": _double,
+    "real": _real,
     "boolean": _boolean,
     "date": _date,
     "uuid": _uuid,

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from makewhole.compute.canonical import column_text, float_text, is_own_text, with_row_hash
+from makewhole.compute.canonical import FLOATING, column_text, float_texts, is_own_text, with_row_hash
 from makewhole.compute.decode.record_values import ValueShape
 from makewhole.compute.decode.shapes.divided_records import decode_records
 from makewhole.compute.decode.shapes.elements import Elements
@@ -169,10 +169,12 @@ def column_texts(texts: pl.Series, declared: str) -> pl.Series:
         return texts
     is_unread = texts.str.starts_with("!").fill_null(False)
     if not is_unread.any():
-        if declared != "double":
+        if declared not in FLOATING:
             return texts
-        return texts.cast(pl.Float64).map_elements(float_text, return_dtype=pl.String).alias(texts.name)
-    known = (texts if declared == "double" else texts.filter(is_unread)).unique()
+        rendered = float_texts(texts.cast(pl.Float64), declared)
+        if rendered is not None:
+            return rendered.alias(texts.name)
+    known = (texts if declared in FLOATING else texts.filter(is_unread)).unique()
     read = pl.Series([column_text(text, declared) for text in known], dtype=pl.String)
     return texts.replace_strict(known, read, default=texts, return_dtype=pl.String).alias(texts.name)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from makewhole.compute.canonical import ARRAY, canonical_text, decimal_scale, is_own_text, moment_digits
+from makewhole.compute.canonical import ARRAY, FLOATING, canonical_text, decimal_scale, is_own_text, moment_digits
 from makewhole.compute.moments import ENDLESS, days_of, microseconds_of, rounded_microseconds
 from makewhole.compute.numbers import SPACES, filtered_number
 from makewhole.compute.placeholders import is_placeholder
@@ -145,7 +145,7 @@ def filter_value(value: Any, declared: str) -> FilterValue | None:
 
 def is_number(declared: str) -> bool:
     """Return whether values of a type are compared as numbers, exactly."""
-    return declared in ("int", "bigint", "double") or decimal_scale(declared) is not None
+    return declared in ("int", "bigint", *FLOATING) or decimal_scale(declared) is not None
 
 
 def is_ordered(declared: str) -> bool:

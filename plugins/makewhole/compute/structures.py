@@ -32,6 +32,12 @@ def json_value(value: Any) -> Any:
     return value
 
 
+def holds_scalar(value: Any) -> bool:
+    """Return whether a value is a text that holds one value of JSON (a number, a text, true, false or null): it may be
+    that text or that value."""
+    return isinstance(value, str) and json_value(value) is not value and not isinstance(json_value(value), dict | list)
+
+
 def json_text(value: Any) -> str | None:
     """Return the canonical text of JSON; of a text itself, None of null."""
     value = json_value(value)

@@ -101,6 +101,8 @@ def value_types(pipeline: Pipeline, kinds: Kinds) -> tuple[ValueTypes, list[Prob
     for name, declared, path in _declared(pipeline):
         if declared != _TEXT:
             problems += columns.unfit(name, declared, path)
+            if declared == "double" and columns.floating(name) != declared:
+                values[name] = columns.floating(name)
         elif (common := columns.common(name, path, problems)) != _TEXT:
             values[name] = common
     filters: dict[str, str] = {}
@@ -169,12 +171,20 @@ class _TypedColumns:
                 problems.append(_problem(path, f"{_column(table, name, kind)}, which no type reads", _take_out(name)))
         natures = {kind.nature for _, kind in columns if kind.nature is not None}
         common = _common(natures)
+        if common == "double":
+            return self.floating(name)
         if common is None:
             listed = " and ".join(_column(table, name, kind) for table, kind in columns)
             problems.append(_problem(path, f"{listed}: no value is both", _take_out(name)))
         if common == "timestamp":
             return _timestamp_of(min(_digits(kind) for _, kind in columns if kind.nature == "timestamp"))
         return common or _TEXT
+
+    def floating(self, name: str) -> str:
+        """Return by which type of `FLOATING` the columns of a name are compared: a number that was widened from four
+        bytes, or stands for them with more digits, is theirs where tables hold such alone."""
+        types = {kind.type for _, kind in self.of(name) if kind.nature == "double"}
+        return "real" if types == {"real"} else "double"
 
     def of_filter(self, hop: Hop, term: WhereTerm, problems: list[Problem]) -> str:
         """Return the type by which a term of a `where` is compared; a problem where a literal is none of it."""
@@ -212,6 +222,8 @@ class _TypedColumns:
         """Return the type of the tables' columns, else that of `compare`, else that of the literals."""
         if not term.literals:
             return common or _TEXT
+        if common == "double":
+            return "int"
         if common not in (None, _TEXT):
             return str(common)
         own = literal_type(term.literals[0])
@@ -268,9 +280,11 @@ def _unit_of(pipeline: Pipeline, points: Iterable[str], column: str) -> str | No
 
 def _common(natures: Iterable[str]) -> str | None:
     """Return the type by which values of several natures are compared; None: no value is of all."""
-    rest = {"int" if nature == "double" else _OWN if nature == "money" else nature for nature in natures} - {_TEXT}
+    rest = {"int" if nature == "money" else nature for nature in natures} - {_TEXT}
     if len(rest) > 1:
         rest -= {"char"}
+    if rest == {"int", "double"}:
+        return "int"
     if rest <= {_OWN}:
         return _TEXT
     if len(rest) == 1:

@@ -5,7 +5,15 @@ from collections.abc import Callable, Mapping
 import polars as pl
 import pyarrow as pa
 
-from makewhole.compute.canonical import ARRAY, canonical_text, column_text, decimal_scale, is_own_text, moment_digits
+from makewhole.compute.canonical import (
+    ARRAY,
+    FLOATING,
+    canonical_text,
+    column_text,
+    decimal_scale,
+    is_own_text,
+    moment_digits,
+)
 from makewhole.compute.moments import MICROSECOND_DIGITS
 from makewhole.datasets.arrow_types import ColumnType, NestedColumn
 from makewhole.datasets.nested_columns import column_at
@@ -51,7 +59,7 @@ def _is_canonical(kind: ColumnType, declared: str) -> bool:
     if pa.types.is_integer(kind):
         return declared in _INTEGERS
     if pa.types.is_floating(kind):
-        return declared == "double"
+        return declared in FLOATING
     if pa.types.is_decimal(kind):
         return bool(decimal_scale(declared) == kind.scale)
     return False

@@ -13,7 +13,8 @@ _Pairs = tuple[tuple[str, str], ...]
 class ValueTypes:
     """The types of columns by name.
 
-    `values`: of those that the file declares a `string` and tables hold in another type. `filters`: of those that a
+    `values`: of those that the file declares a `string` and tables hold in another type, or a `double` and tables hold
+    in four bytes. `filters`: of those that a
     `where` names. `version_units`: how far apart two versions of each table point are at least, as decimals in text.
     """
 
@@ -24,7 +25,9 @@ class ValueTypes:
     def of_values(self, declared: Mapping[str, str]) -> dict[str, str]:
         """Return the types by which columns with these declared types are read."""
         return {
-            name: self.values.get(name, kind) if kind == "string" else kind  # the file's word for every other type
+            name: self.values.get(name, kind)
+            if kind in ("string", "double")
+            else kind  # the file's word for every other type
             for name, kind in declared.items()
         }
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from psycopg2 import sql
 
-from makewhole.compute.canonical import ARRAY, decimal_scale, moment_digits
+from makewhole.compute.canonical import ARRAY, FLOATING, decimal_scale, moment_digits
 from makewhole.compute.key_values import MOST_NUMBER_CHARACTERS, NUMBER_PATTERN
 from makewhole.compute.moments import MICROSECOND_DIGITS
 from makewhole.postgres.key_columns import FLOATS, TEXTS, address, own_output
@@ -55,7 +55,7 @@ def comparable_expression(column: sql.Composable, declared: str, column_type: st
     A double by its bits, JSON as `jsonb` writes it, an array by its own output, or as JSON where it is declared so; of
     the rest, the canonical text.
     """
-    if declared == "double":  # a zero has no sign; a `real` is read by its shortest text, and so is what it was given
+    if declared in FLOATING:  # a zero has no sign; a `real` is read by its shortest text, and so is what it was given
         number = "{}::text::float8" if bare(column_type) == "real" else "{}::float8"
         return sql.SQL(f"float8send({number} + 0)::text").format(column)
     if declared == "json" and column_type in ("json", "jsonb"):
@@ -89,6 +89,8 @@ def _double(column: sql.Composable, column_type: str) -> sql.Composable:
 def _boolean(column: sql.Composable, column_type: str) -> sql.Composable:
     if column_type == "boolean":
         return sql.SQL("{}::text").format(column)
+    if column_type in INTEGERS:
+        return sql.SQL(f"case {{0}} when 1 then 'true' when 0 then 'false' else {_UNREAD} end").format(column)
     words = "case when lower({0}::text) in ('true', 'false') then lower({0}::text) else"
     return sql.SQL(f"{words} {_UNREAD} end").format(column)
 
@@ -126,7 +128,7 @@ def _char(column: sql.Composable, _: str) -> sql.Composable:
 _EXPRESSIONS: Mapping[str, Callable[[sql.Composable, str], sql.Composable]] = {
     "string": own_output,
     "char": _char,
-    "double": _double,
+    **dict.fromkeys(FLOATING, _double),
     "boolean": _boolean,
     "date": _date,
     "uuid": _uuid,

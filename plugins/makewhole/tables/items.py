@@ -8,7 +8,7 @@ from functools import cached_property
 
 import msgspec
 
-from makewhole.compute.canonical import ARRAY
+from makewhole.compute.canonical import ARRAY, FLOATING
 from makewhole.compute.structures import array_literal
 from makewhole.model.actions import PayloadExtra
 from makewhole.model.refusal import Refusal, RefusalCode
@@ -134,7 +134,7 @@ def _comparable(text: str | None, declared: str) -> str | None:
         return text
     if declared.endswith(ARRAY):
         return array_literal(text, has_booleans=declared == f"boolean{ARRAY}")
-    if declared != "double":
+    if declared not in FLOATING:
         return text
     return "\\x" + struct.pack(">d", float(text)).hex()
 

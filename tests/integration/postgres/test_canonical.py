@@ -101,6 +101,8 @@ CASES: list[tuple[str, str, list[Any]]] = [
     ("timestamp(3)", "text", ROUNDED),
     ("date", "date", ["2013-02-28", "2012-02-29", "0001-01-01", "9999-12-31", "infinity", None]),
     ("double", "double precision", ["NaN", "Infinity", "-Infinity"]),
+    ("real", "real", [Decimal(text) for text in ["0.1", "0.10000000149011612", "16777217", "3.4e38", "1e-45", "1e16"]]),
+    ("real", "text", ["0.1", "0.10000000149011612", "1e39", "NaN", "x"]),
     ("int", "numeric", ["NaN", "Infinity"]),
     ("decimal(6,1)", "numeric", ["NaN", "-Infinity", Decimal("1e100"), -(10**90)]),
     ("timestamp", "timestamptz", ["infinity", "-infinity"]),

@@ -1,7 +1,8 @@
-"""Test that a key column whose collation takes different texts for one is refused.
+"""Test that a key column whose collation, or type, takes different texts for one is refused.
 
 The packaged PostgreSQL has no ICU, whose collations alone can be made so: the catalogue is changed instead. The refusal
-goes by the catalogue, and what such a collation does to look-ups is not run here.
+goes by the catalogue, and what such a collation does to look-ups is not run here. Nor has it `citext`: a type of that
+name, made as the extension makes it, stands for it.
 """
 
 import pytest
@@ -73,3 +74,41 @@ def test_the_table_that_names_erased_keys_is_looked_at_too(folded: People) -> No
     assert problems(folded, "plain", erased="rows") == [refusal("erased", "rows")]
     assert problems(folded, "plain", erased="plain") == []
     assert problems(folded, "plain", erased="not_there") == []
+
+
+def refusal_of_type(kind: str, column: str = "id", path: str = "key", table: str = "rows") -> str:
+    return (
+        f"pipeline file: points.rows.{path}: column {column} of {table} is of type {kind}, in which values whose texts "
+        f"differ are equal, so that two keys would be one. Make the column a `text`, or name a view that reads it as "
+        f'one: `{column}::text collate "C"`; what the type takes for one are two keys then, as they are in a topic'
+    )
+
+
+@pytest.fixture
+def citext(people: People) -> People:
+    """A database with a type like that of the extension `citext`."""
+    people.sql("create type citext")
+    people.sql("create function citextin(cstring) returns citext language internal immutable strict as 'textin'")
+    people.sql("create function citextout(citext) returns cstring language internal immutable strict as 'textout'")
+    people.sql(
+        "create type citext (input = citextin, output = citextout, like = text, category = 'S', collatable = true)"
+    )
+    people.sql("create domain address as citext check (value is not null); create domain mail as address")
+    return people
+
+
+@pytest.mark.parametrize("column", ["citext", "address", "mail"])
+def test_a_key_that_counts_without_its_capitals_is_refused(citext: People, column: str) -> None:
+    citext.sql(f"create table rows (id {column}, note {column}, part text)")
+    assert problems(citext) == [refusal_of_type("citext")]
+    assert problems(citext, key=("part", "id")) == [refusal_of_type("citext")]
+    assert problems(citext, key=("part",)) == []
+    citext.sql('create view as_they_are as select id::text collate "C" as id from rows; create table plain (id text)')
+    assert problems(citext, "as_they_are") == []
+    assert problems(citext, "plain", erased="rows") == [refusal_of_type("citext", path="erased")]
+
+
+@pytest.mark.parametrize("column", ["interval", "box", "circle", "path", "polygon", "lseg"])
+def test_a_key_whose_type_has_several_texts_for_a_value_is_refused(people: People, column: str) -> None:
+    people.sql(f"create table rows (id {column})")
+    assert problems(people) == [refusal_of_type(column)]

@@ -144,8 +144,8 @@ class Case:
         table = describe_table(self.session, self.store.point)
         found = []
         for seq in range(len(self.raws)):
-            value = self.value(seq)
-            expected = (("x", self.declared, value.text),)
+            value = self.value(seq, table.base_types["x"])
+            expected = (("x", *value.expected),)
             item = self.store.missing(seq, f"k{seq}", as_object({"x": value}).decode(), ("id", "x"), expected)
             before = [] if is_missing else rows_of_key(self.session, table, self.store.point, item.key)
             found.append(replace(item, before=tuple(before)))
@@ -160,9 +160,9 @@ class Case:
         """Return the refusals that a dry run forecasts."""
         return dict(forecast_chunk(self.reading, self.store.point, _CHUNK, items, lambda _: []).refused)
 
-    def value(self, seq: int) -> ColumnValue:
-        """Return the value of a record."""
-        return ColumnValue.of_record(parse_fields(f'{{"x": {self.raws[seq]}}}'.encode())["x"], self.declared)
+    def value(self, seq: int, column: str) -> ColumnValue:
+        """Return the value of a record for a column of a type."""
+        return ColumnValue.of_record(parse_fields(f'{{"x": {self.raws[seq]}}}'.encode())["x"], self.declared, column)
 
 
 @pytest.fixture
@@ -214,6 +214,8 @@ def _taken(case: Case, column: str, *, is_missing: bool, patch: pytest.MonkeyPat
             seq: _kind(refusal) for seq, refusal in refused.items()
         }
         _require_equal(case, refused, is_missing=is_missing)
+        if column in ("timestamp", "timestamptz"):
+            _require_moments(case, refused)
         outcomes.append((dict(refused), case.sql("select id, x::text from store order by id")))
     assert outcomes[0] == outcomes[1], f"{case.declared} in {column}: the writers differ"
     return len(case.raws) - len(outcomes[0][0])
@@ -233,9 +235,17 @@ def _require_equal(case: Case, refused: dict[int, Refusal], *, is_missing: bool)
         return
     for seq in range(len(case.raws)):
         if seq not in refused:
-            assert texts[f"k{seq}"] == case.value(seq).text, f"{case.raws[seq]} as {case.declared}"
+            assert texts[f"k{seq}"] == case.value(seq, "").text, f"{case.raws[seq]} as {case.declared}"
         else:
             assert texts.get(f"k{seq}") is None and (f"k{seq}" in texts) is not is_missing
+
+
+def _require_moments(case: Case, refused: dict[int, Refusal]) -> None:
+    """Require that a column of moments has those of the records, whatever of them is compared."""
+    exact = replace(case, declared="timestamp")
+    texts = _read_back(exact) or {}
+    written = [seq for seq in range(len(case.raws)) if seq not in refused]
+    assert {seq: texts[f"k{seq}"] for seq in written} == {seq: exact.value(seq, "").text for seq in written}
 
 
 def _read_back(case: Case) -> dict[str, Any] | None:

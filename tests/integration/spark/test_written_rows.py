@@ -136,6 +136,34 @@ def test_a_column_that_the_table_gets_after_the_plan_was_made_is_not_left_empty(
     }
 
 
+def test_a_field_that_a_record_lacks_takes_no_value_out_of_a_row(shop: ReconciledShop) -> None:
+    made = orders(range(1, 9))
+    sent = [dict(order) for order in made]
+    del sent[2]["region"], sent[3]["region"]
+    sent[4]["region"] = None
+    shop.write("outbox", made)
+    shop.send(sent)
+    shop.write("warehouse", [order for order in made if order["number"] != 4])
+    shop.describe(
+        has_ledger=False,
+        compare="{region: string}",
+        hop={"compensation": BOTH, "write": "{number: int, amount: 'decimal(8,2)', at: timestamp}"},
+        compensation={"limits": "{share: 1.0}"},
+    )
+    context = shop.judge_and_ask_the_gate()
+    repaired(shop, context)
+    assert shop.outcome_of(context, STORE_HOP, "O3") == (
+        "refused",
+        "unfit: the record has no field region, and the row has a value there, which is not replaced by nothing; write "
+        "the row by hand",
+    )
+    assert shop.sql("select id, region from warehouse where number in (3, 4, 5) order by id") == [
+        ("O3", made[2]["region"]),
+        ("O4", None),
+        ("O5", None),
+    ]
+
+
 # Structures
 
 _STRUCTURES = (

@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makewhole.compute.canonical import canonical_text, decimal_scale, float_text, plain_text, with_row_hash
+from makewhole.compute.canonical import (
+    canonical_text,
+    decimal_scale,
+    float_text,
+    float_texts,
+    plain_text,
+    with_row_hash,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -43,6 +50,10 @@ pytestmark = pytest.mark.unit
         ([0, [1], 2], "decimal(6,1)", "!'[0, [1], 2]'"),
         (Decimal("0.1"), "double", "0.1"),
         (Decimal("-0.0"), "double", "0.0"),
+        (Decimal("0.10000000149011612"), "real", "0.1"),
+        ("Infinity", "real", "inf"),
+        (Decimal("-0.0"), "real", "0.0"),
+        (16777217, "real", "16777216.0"),
         (1, "double", "1.0"),
         (Decimal("1E+400"), "double", f"!'1{'0' * 400}'"),
         (Decimal("1E-400"), "double", "0.0"),
@@ -172,3 +183,28 @@ def mixed_hash(texts: Sequence[str | None]) -> int:
         mixed = (mixed ^ mixed >> 29) * 0x9E3779B97F4A7C15 + number & 2**64 - 1
     mixed = (mixed ^ mixed >> 32) * 0x9E3779B97F4A7C15 & 2**64 - 1
     return mixed ^ mixed >> 29
+
+
+@given(st.lists(st.none() | st.floats() | st.floats(min_value=1e-4, max_value=1e16)))
+@settings(max_examples=50)
+def test_many_doubles_have_the_texts_of_each(numbers: list[float | None]) -> None:
+    texts = [None if number is None else float_text(number) for number in numbers]
+    rendered = float_texts(pl.Series(numbers, dtype=pl.Float64), "double")
+    assert rendered is not None and rendered.to_list() == texts
+
+
+@given(st.lists(st.none() | st.floats(width=32) | st.floats(-3e38, 3e38) | st.floats(1e-4, 1e16)))
+@settings(max_examples=50)
+def test_many_numbers_of_four_bytes_have_the_texts_of_each(numbers: list[float | None]) -> None:
+    rendered = float_texts(pl.Series(numbers, dtype=pl.Float64), "real")
+    not_finite = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+    texts = [None if number is None else not_finite.get(repr(number), Decimal(repr(number))) for number in numbers]
+    assert rendered is not None and rendered.to_list() == [canonical_text(text, "real") for text in texts]
+
+
+def test_a_number_that_four_bytes_do_not_hold_is_none_of_them() -> None:
+    most, past = 3.4028235677973362e38, 3.4028235677973366e38  # the midpoint between the largest and infinity
+    assert float_texts(pl.Series([most, None]), "real") is not None
+    assert float_texts(pl.Series([past, None]), "real") is None
+    assert canonical_text(Decimal(most), "real") == "3.4028235e+38"
+    assert str(canonical_text(Decimal(past), "real")).startswith("!")

@@ -143,6 +143,16 @@ def test_one_value_gives_one_row_hash_from_a_record_and_from_a_row() -> None:
     assert topic.select("key_hi", "key_lo", "row_hash").rows() == table.select("key_hi", "key_lo", "row_hash").rows()
 
 
+@pytest.mark.parametrize(
+    "written", ["0.1", '"0.10"', "0.10000000000000001", "1e-1", '"1.00e-1"', "0.1000000000000000055511151231257827"]
+)
+def test_every_text_of_a_double_is_that_double(written: str) -> None:
+    shape = ValueShape(key=("$.id",), compare={"x": "double"})
+    values = [b'{"id":"a","x":%b}' % text.encode() for text in ("0.5", written, "-0.0", "1e300", "null")]
+    topic, _ = topic_frame(log([{"value": value} for value in values]), shape)
+    assert topic["c:x"].to_list() == ["0.5", "0.1", "0.0", "1e+300", None]
+
+
 def test_no_rows_keep_the_schema() -> None:
     good, bad = table_frame(rows([]), {"x": "double"})
 

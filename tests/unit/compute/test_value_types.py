@@ -43,7 +43,11 @@ def types_of(one: ColumnKind, other: ColumnKind, of: Pipeline) -> tuple[ValueTyp
         (TEXT, TEXT, None),
         (TEXT, INT, "int"),
         (ColumnKind.of("real"), ColumnKind.of("numeric"), "int"),
-        (ColumnKind.of("double precision"), TEXT, "int"),
+        (ColumnKind.of("double precision"), TEXT, "double"),
+        (ColumnKind.of("double precision"), ColumnKind.of("real"), "double"),
+        (ColumnKind.of("double precision"), INT, "int"),
+        (ColumnKind.of("real"), TEXT, "real"),
+        (ColumnKind.of("real"), ColumnKind.of("real"), "real"),
         (JSONB, ColumnKind.of("json"), "json"),
         (JSONB, TEXT, "json"),
         (JSONB, INTS, "json"),
@@ -55,7 +59,10 @@ def types_of(one: ColumnKind, other: ColumnKind, of: Pipeline) -> tuple[ValueTyp
         (ColumnKind.of("inet"), ColumnKind.of("cidr"), "inet"),
         (ColumnKind.of("uuid"), TEXT, "uuid"),
         (ColumnKind.of("mood"), TEXT, None),
-        (ColumnKind.of("money"), ColumnKind.of("money"), None),
+        (ColumnKind.of("money"), ColumnKind.of("money"), "int"),
+        (ColumnKind.of("money"), ColumnKind.of("numeric"), "int"),
+        (ColumnKind.of("money"), ColumnKind.of("real"), "int"),
+        (ColumnKind.of("money[]", element="money"), TEXTS, "string[]"),
     ],
 )
 def test_a_string_is_read_in_the_type_of_its_columns(one: ColumnKind, other: ColumnKind, read: str | None) -> None:
@@ -198,3 +205,20 @@ def test_a_filter_of_a_column_that_only_records_have_is_compared_in_its_unit() -
 
     _, [problem] = value_types(replace(both, hops=(replace(hop, where="paid > 17"),)), {})
     assert problem.found == "log counts paid in timestamp(ms), and 17 would be compared with it as int"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "read"),
+    [
+        ("real", "real", {"x": "real"}),
+        ("real", "text", {"x": "real"}),
+        ("real", "double precision", {}),
+        ("text", "numeric", {}),
+    ],
+)
+def test_a_double_beside_columns_of_four_bytes_alone_is_read_as_they_are(
+    one: str, other: str, read: dict[str, str]
+) -> None:
+    types, problems = types_of(ColumnKind.of(one), ColumnKind.of(other), pipeline("double"))
+    assert (dict(types.values), problems) == (read, [])
+    assert types.of_values({"x": "double"}) == {"x": read.get("x", "double")}

@@ -50,6 +50,20 @@ class _VersionColumn(NamedTuple):
     declared: str
 
 
+class _TakenColumns(NamedTuple):
+    """What a hop takes from a source: the declared types of columns, the types of the table's, the column that guards
+    its versions, and the places of the keys that keep the source's encoding."""
+
+    declared: Mapping[str, str]
+    types: Mapping[str, str]
+    guard: _VersionColumn | None
+    key_places: Mapping[str, str]
+
+    def value(self, name: str, raw: Any, absent: str | None) -> ColumnValue:
+        """Return what a record has for a column; `absent`: the place at which it has nothing."""
+        return ColumnValue.of_record(raw, self.declared[name], self.types[name], absent)
+
+
 class UpsertFetcher:
     """The payloads of the upserts among some drafts."""
 
@@ -100,14 +114,17 @@ class UpsertFetcher:
         """Return the values of the source by column of the table, the texts of key columns that keep the source's
         encoding, and where all of them come from."""
         source = self._pipeline.points[hop.source]
-        declared = self._new_row(hop).declared
-        guard = self._guard(hop)
-        places = self._key_places(hop, source)
+        wanted = _TakenColumns(
+            declared=self._new_row(hop).declared,
+            types=self._sources.table(hop.target).description.base_types,
+            guard=self._guard(hop),
+            key_places=self._key_places(hop, source),
+        )
         if has_log(source):
             record = self._sources.record(hop.source, draft.origin, draft.action.key)
-            values, keys = _of_record(record, source, declared, guard, places)
+            values, keys = _of_record(record, source, wanted)
             return values, keys, f"{source.topic}/{record.partition}/{record.offset}"
-        values, keys = self._of_ledger(draft, source, declared, guard, places)
+        values, keys = self._of_ledger(draft, source, wanted)
         return values, keys, "ledger"
 
     def _guard(self, hop: Hop) -> _VersionColumn | None:
@@ -129,54 +146,51 @@ class UpsertFetcher:
         }
 
     def _of_ledger(
-        self,
-        draft: ActionDraft,
-        source: TablePoint,
-        declared: Mapping[str, str],
-        guard: _VersionColumn | None,
-        places: Mapping[str, str],
+        self, draft: ActionDraft, source: TablePoint, wanted: _TakenColumns
     ) -> tuple[ColumnValues, Mapping[str, str]]:
-        version = None if guard is None else guard.column
+        version = None if wanted.guard is None else wanted.guard.column
         record = self._ledger.of(draft)
         if record is None:
             raise ActionRefusedError.of(RefusalCode.ERASED, "the source table has no row of this key any more")
         fields = parse_fields(record.value or b"")
         texts = {name: text for name, _, text in record.compared}
-        names = {name: source.version if name == version and source.version else name for name in declared}
+        names = {name: source.version if name == version and source.version else name for name in wanted.declared}
         values = {
-            name: ColumnValue(declared=kind, raw=fields.get(names[name]), text=texts[names[name]])
-            for name, kind in declared.items()
+            name: ColumnValue(
+                declared=kind, column=wanted.types[name], raw=fields.get(names[name]), text=texts[names[name]]
+            )
+            for name, kind in wanted.declared.items()
         }
-        values = _with_guard(values, fields, guard)
-        return values, {column: _key_text(fields.get(place)) for column, place in places.items()}
+        values = _with_guard(values, fields, wanted)
+        return values, {column: _key_text(fields.get(place)) for column, place in wanted.key_places.items()}
 
 
 def _of_record(
-    record: SourceRecord,
-    source: TopicPoint,
-    declared: Mapping[str, str],
-    guard: _VersionColumn | None,
-    places: Mapping[str, str],
+    record: SourceRecord, source: TopicPoint, wanted: _TakenColumns
 ) -> tuple[ColumnValues, Mapping[str, str]]:
     if record.value is None:
         raise ActionRefusedError.of(
             RefusalCode.UNFIT, "the latest version is a tombstone; upsert writes rows and deletes none"
         )
     headers = [{"key": name, "value": value} for name, value in record.headers]
+    places = top_fields(map(source.column_place, wanted.declared))
     read = ReadRecord(
-        fields=parse_fields(record.value, top_fields(map(source.column_place, declared)), format_of(source), headers),
+        fields=parse_fields(record.value, places, format_of(source), headers),
         record_key=record.key,
         headers=headers,
         read_key=record_key_format_of(source).read,
         coordinates=record.coordinates,
     )
-    wanted = {*declared, *([] if guard is None else [guard.column])}
-    raws = {name: _raw_value(read, source.column_place(name)) for name in wanted}
+    guard = wanted.guard
+    names = {*wanted.declared, *([] if guard is None else [guard.column])}
+    raws = {name: _raw_value(read, source.column_place(name)) for name in names}
     if guard is not None and source.version is not None:
         raws[guard.column] = _raw_version(read, source.version)
-    values = {name: ColumnValue.of_record(raws[name], kind) for name, kind in declared.items()}
-    values = _with_guard(values, raws, guard)
-    return values, {column: _key_text(read.part(place)) for column, place in places.items()}
+    places_of_null = {name: source.column_place(name) for name, raw in raws.items() if raw is None}
+    absent = {name: place for name, place in places_of_null.items() if not read.has(place)}
+    values = {name: wanted.value(name, raws[name], absent.get(name)) for name in wanted.declared}
+    values = _with_guard(values, raws, wanted)
+    return values, {column: _key_text(read.part(place)) for column, place in wanted.key_places.items()}
 
 
 def _raw_value(record: ReadRecord, place: str) -> Any:
@@ -197,14 +211,14 @@ def _raw_version(record: ReadRecord, place: str) -> Any:
     return None if number is None else record.part(place)
 
 
-def _with_guard(
-    values: ColumnValues, fields: Mapping[str, Any], guard: _VersionColumn | None
-) -> dict[str, ColumnValue]:
+def _with_guard(values: ColumnValues, fields: Mapping[str, Any], wanted: _TakenColumns) -> dict[str, ColumnValue]:
     """Add the field of the version's name where the source names no version: it is compared with the row's, and never
     written."""
+    guard = wanted.guard
     if guard is None or guard.column in values:
         return dict(values)
-    return {**values, guard.column: ColumnValue.of_record(fields.get(guard.column), guard.declared)}
+    value = ColumnValue.of_record(fields.get(guard.column), guard.declared, wanted.types[guard.column])
+    return {**values, guard.column: value}
 
 
 def _key_text(raw: Any) -> str:

@@ -1,7 +1,7 @@
 """Choose what an upsert writes: of a missing row every column that is accounted for, of one that differs the columns
 that differ from the source, and its version."""
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Collection, Container, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -54,7 +54,7 @@ def missing_row(new: NewRow, values: Mapping[str, ColumnValue], hop: str, versio
             f"`leave` of hop {hop}",
         )
     _require_values(new.written, values)
-    expected = _expected(values, new.declared, version)
+    expected = _expected(values, new.declared, version, new.written)
     return RowToWrite(columns=new.written, expected=expected, moment=new.moment, left=new.left)
 
 
@@ -68,7 +68,8 @@ def differing_row(
     """Return what is written of a row that is there.
 
     Raises:
-        RefusedError: it differs in nothing, in what the table computes itself, or the record has no value for a column.
+        RefusedError: it differs in nothing, in what the table computes itself, or in a field that the record does not
+            have; or the record has no value for a column.
     """
     known = {name for name in compare if name in values}
     if version is not None and version.is_compared(row, values):
@@ -81,13 +82,19 @@ def differing_row(
         )
     if not differing:
         raise ActionRefusedError(NOTHING_DIFFERS)
+    if absent := [place for name in differing if (place := values[name].absent) is not None]:
+        raise ActionRefusedError.of(
+            RefusalCode.UNFIT,
+            f"the record has no field {', '.join(place.removeprefix('$.') for place in absent)}, and the row has a "
+            "value there, which is not replaced by nothing; write the row by hand",
+        )
     _require_values(differing, values)
     columns = tuple(name for name in table.writable if name in differing)
-    return RowToWrite(columns=columns, expected=_expected(values, known, version))
+    return RowToWrite(columns=columns, expected=_expected(values, known, version, columns))
 
 
-def _require_values(columns: Iterable[str], values: Mapping[str, ColumnValue]) -> None:
-    """Refuse to write what stands for no value."""
+def _require_values(columns: Collection[str], values: Mapping[str, ColumnValue]) -> None:
+    """Refuse to write what stands for no value, and what the column cannot be written with exactly."""
     absent = [name for name in columns if name in values and values[name].is_placeholder]
     if absent:
         raise ActionRefusedError.of(
@@ -95,12 +102,18 @@ def _require_values(columns: Iterable[str], values: Mapping[str, ColumnValue]) -
             f"of {', '.join(absent)} the record has only the placeholder of its capture, which was sent because "
             "the value did not change; write the row by hand",
         )
+    for name in columns:
+        if name in values and (why := values[name].why_inexact) is not None:
+            raise ActionRefusedError.of(RefusalCode.UNFIT, f"{name} is not written: {why}; write the row by hand")
 
 
 def _expected(
-    values: Mapping[str, ColumnValue], columns: Container[str], version: VersionToWrite | None
+    values: Mapping[str, ColumnValue], columns: Container[str], version: VersionToWrite | None, written: Container[str]
 ) -> tuple[ExpectedValue, ...]:
+    """Return what a row must hold in some columns: what was written, and in the others what is compared."""
     rounded = version.column if version is not None and version.is_rounded(values) else None
     return tuple(
-        (name, value.declared, value.text) for name, value in values.items() if name in columns and name != rounded
+        (name, *(value.expected if name in written else (value.declared, value.text)))
+        for name, value in values.items()
+        if name in columns and name != rounded
     )

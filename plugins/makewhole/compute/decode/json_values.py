@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from makewhole.compute.canonical import COUNT, FILTERED, decimal_scale, plain_texts
+from makewhole.compute.canonical import COUNT, FILTERED, FLOATING, decimal_scale, float_texts, plain_texts
 from makewhole.compute.decode.envelopes import may_be_envelopes
 from makewhole.compute.decode.json_document import parse_document
 from makewhole.compute.decode.json_layout import Path
@@ -36,6 +36,7 @@ _ARROW_TYPES: dict[str, pa.DataType] = {
     COUNT: pa.int64(),
     INTEGER: pa.int64(),
     FILTERED: pa.decimal128(38, 6),
+    **dict.fromkeys(FLOATING, pa.float64()),
 }
 _SCALE_WITHOUT_EXPONENT = 6  # Arrow writes smaller fractions as 1E-7
 _FEWEST_HALVED = 128
@@ -170,6 +171,12 @@ def _canonical_column(column: ArrowArray, declared: str) -> pl.Series:
     if pa.types.is_decimal(column.type) and column.type.scale > _SCALE_WITHOUT_EXPONENT:
         plain = [None if value is None else format(value, "f") for value in column.to_pylist()]
         return pl.Series(plain, dtype=pl.String)
+    if pa.types.is_floating(column.type):
+        numbers = pl.Series(pl.from_arrow(column), dtype=pl.Float64)
+        rendered = float_texts(numbers, declared)
+        if rendered is None or not numbers.is_finite().fill_null(True).all():  # Arrow reads NaN, which is no JSON
+            raise UnusualBatch
+        return rendered
     return pl.Series(pl.from_arrow(column.cast(pa.string())), dtype=pl.String)
 
 

@@ -15,9 +15,10 @@ import pyarrow as pa
 from makewhole.compute.canonical import (
     COUNT,
     FILTERED,
+    FLOATING,
     canonical_text,
     decimal_scale,
-    float_text,
+    float_texts,
     moment_digits,
     plain_texts,
 )
@@ -55,7 +56,6 @@ class Raw(Enum):
     OTHER_BYTES = "other bytes"
 
 
-_LEAST_PLAIN, _PAST_PLAIN = 1e-3, 1e15
 _OF_BYTES = (Raw.TEXT, Raw.DECIMAL, Raw.OTHER_BYTES)
 
 
@@ -86,7 +86,10 @@ class RawColumn:
 
     def texts(self, declared: str) -> pl.Series:
         """Return the canonical texts of a declared type."""
-        quick = self._amounts(declared) if declared in _BY_VALUE else self._quick(declared)
+        if declared in _BY_VALUE:
+            quick = self._amounts(declared)
+        else:
+            quick = self._floats(declared) if declared in FLOATING else self._quick(declared)
         return quick if quick is not None else self._each(lambda value: canonical_text(value, declared), pl.String)
 
     def keys(self) -> pl.Series:
@@ -123,8 +126,6 @@ class RawColumn:
             case Raw.BOOLEAN if declared in ("string", "boolean"):
                 words = pl.Series(["false", "true"]).gather(self.numbers)
                 return self._where_valid(words)
-            case Raw.DOUBLE if declared == "double":
-                return self._where_valid(_float_texts(self.numbers.view(np.float64)))
             case Raw.TEXT if declared in ("string", "char"):
                 texts = self._bytes_as_texts()
                 return texts.str.strip_chars_end(" ") if declared == "char" else texts
@@ -198,6 +199,14 @@ class RawColumn:
                 return None if decimals is None else plain_texts(decimals)
         return None
 
+    def _floats(self, declared: str) -> pl.Series | None:
+        """Return numbers as doubles; None: each has to be looked at."""
+        if self.kind.raw is Raw.DOUBLE:
+            texts = float_texts(pl.Series(self.numbers.view(np.float64)), declared)
+            return None if texts is None else self._where_valid(texts)
+        amounts = self._amounts("int")
+        return None if amounts is None else float_texts(amounts.cast(pl.Float64), declared)
+
     def _amounts_of_texts(self, most_fraction: int) -> pl.Series | None:
         """Return texts that are numbers already, by their value; None: one is not plain."""
         sizes = fraction_sizes(self.content.bytes, self.starts, self.lengths)
@@ -233,15 +242,6 @@ class RawColumn:
 
     def _rendered(self, render: Callable[[Any], Any], value: Any) -> Any:
         return render(self.kind.json_value(value))
-
-
-def _float_texts(numbers: Any) -> pl.Series:
-    """Return the shortest texts of doubles; where these have no exponent, all at once."""
-    positive = numbers + 0.0  # zero has no sign
-    sizes = np.abs(positive)
-    if ((sizes == 0) | ((sizes >= _LEAST_PLAIN) & (sizes < _PAST_PLAIN))).all():
-        return pl.Series(positive).cast(pl.String)
-    return pl.Series([float_text(number) for number in positive.tolist()], dtype=pl.String)
 
 
 def _key(value: Any) -> str | None:

@@ -55,6 +55,17 @@ class ReadRecord:
         """
         return None if self._lacks(place) else self.part(place)
 
+    def has(self, place: str) -> bool:
+        """Return whether there is something at a place, be it null: not where an object lacks the name, nor where there
+        is no such header."""
+        if place.startswith("$."):
+            return _has_at(self.fields, place.removeprefix("$"))
+        if place.startswith(EVENT):
+            return _has_at(self.fields.get(EVENT), f".{place.removeprefix(EVENT)}")
+        if place.startswith(f"{RECORD_KEY}.") and self.record_key is not None:
+            return _has_at(self.read_key(self.record_key, self.headers), place.removeprefix(RECORD_KEY))
+        return not self._lacks(place)
+
     def version(self, place: str | None) -> Decimal | None:
         """Return the number of its version (see `makewhole.compute.versions`); None: it has none."""
         if place is None or self._lacks(place):
@@ -94,3 +105,13 @@ def _value_at(document: Any, path: str) -> Any:
             return None
         document = document.get(name)
     return document
+
+
+def _has_at(document: Any, path: str) -> bool:
+    for name in _path_names(path):
+        if document is None:  # null, and so is what would be in it
+            return True
+        if not isinstance(document, dict) or name not in document:
+            return False
+        document = document[name]
+    return True

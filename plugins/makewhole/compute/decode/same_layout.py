@@ -10,7 +10,15 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from makewhole.compute.canonical import COUNT, FILTERED, canonical_text, decimal_scale, moment_digits
+from makewhole.compute.canonical import (
+    COUNT,
+    FILTERED,
+    FLOATING,
+    canonical_text,
+    decimal_scale,
+    float_texts,
+    moment_digits,
+)
 from makewhole.compute.decode.envelopes import is_envelope
 from makewhole.compute.decode.json_layout import JsonLayout, NoLayout, learn_layout
 from makewhole.compute.decode.leaf_columns import LeafColumn, LeafRule, MatchingRows, ValueColumn, match_layout
@@ -25,6 +33,7 @@ from makewhole.native.moments import read_moments
 _MOST_LAYOUTS = 4
 _MOST_FRACTION_DIGITS = 30
 _BY_VALUE = ("int", "bigint", COUNT, FILTERED)
+_NUMBERS = (*_BY_VALUE, *FLOATING)
 _RENDERED_TYPES = ("date", "char", "uuid", "inet")
 _UUID = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 KEY, NUMBER_KEY, TEXT_KEY, BOOLEAN_KEY = "a key", "a number as key", "a text as key", "a boolean as key"
@@ -95,7 +104,7 @@ def _rule(declared: str) -> LeafRule:
         return LeafRule(TEXT | NUMBER | NULL, fraction_digits=SCALE)
     if declared == INTEGER:
         return LeafRule(NUMBER | NULL)
-    if declared in _BY_VALUE:
+    if declared in _NUMBERS:
         return LeafRule(NUMBER | NULL, fraction_digits=_MOST_FRACTION_DIGITS)
     if declared == "boolean":
         return LeafRule(BOOLEAN | NULL)
@@ -143,6 +152,9 @@ def _rendered(leaf: LeafColumn, declared: str, content: Content) -> pl.Series:
         return rendered_texts(texts, leaf.blobs, content, declared)
     if declared in _BY_VALUE:
         return _by_value(texts, leaf)
+    if declared in FLOATING:
+        rendered = float_texts(texts.cast(pl.Float64), declared)
+        return _each_once(texts, declared) if rendered is None else rendered
     scale = decimal_scale(declared)
     if scale is not None and (leaf.fraction_digits < scale).any():
         endings = pl.Series(["0" * (scale - digits) if digits else "." + "0" * scale for digits in range(scale + 1)])

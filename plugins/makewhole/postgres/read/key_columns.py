@@ -1,6 +1,7 @@
 """Read what the catalogue says of the columns of tables: their types, and the identities of those of keys."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from makewhole.compute.value_types import ColumnKind
 from makewhole.model.connection import PostgresConnection
@@ -42,7 +43,7 @@ def describe_columns(
             if single_value(_run(session, "hides_rows", table=regclass_text(point))):
                 problems.append(_hidden_rows(point))
                 continue
-            if unfit := _unfit_collations(session, point):
+            if unfit := _unfit_equality(session, point):
                 problems += unfit
                 continue
             columns[point.name] = TableColumns(
@@ -64,7 +65,7 @@ def _hidden_rows(point: TablePoint) -> Problem:
     )
 
 
-def _unfit_collations(session: PgConnection, point: TablePoint) -> list[Problem]:
+def _unfit_equality(session: PgConnection, point: TablePoint) -> list[Problem]:
     """Return the columns of keys, of the table and of that which names its erased keys, that take different texts for
     one: looked up by a key, they give the rows of another."""
     asked = [("key", regclass_text(point), point.table, list(point.key))]
@@ -72,21 +73,30 @@ def _unfit_collations(session: PgConnection, point: TablePoint) -> list[Problem]
         of_erased = table_of_erased(point)
         asked.append(("erased", regclass_text(of_erased), of_erased.table, list(of_erased.key)))
     return [
-        Problem(
-            file="pipeline file",
-            path=f"points.{point.name}.{path}",
-            found=(
-                f"column {row.name} of {table} has the collation {row.collation}, which is nondeterministic: texts "
-                "that differ are equal there, so that two keys would be one"
-            ),
-            remedy=(
-                'Give the column a deterministic collation, or name a view that reads it with `collate "C"`; what the '
-                "collation takes for one are two keys then, as they are in a topic"
-            ),
-        )
+        _takes_for_one(point, path, table, row)
         for path, regclass, table, columns in asked
         for row in _run(session, "equal_unlike_columns", table=regclass, columns=columns)
     ]
+
+
+def _takes_for_one(point: TablePoint, path: str, table: str, column: Any) -> Problem:
+    if column.type is None:
+        why = (
+            f"has the collation {column.collation}, which is nondeterministic: texts that differ are equal there, so "
+            "that two keys would be one"
+        )
+        remedy = 'Give the column a deterministic collation, or name a view that reads it with `collate "C"`'
+        what = "collation"
+    else:
+        why = f"is of type {column.type}, in which values whose texts differ are equal, so that two keys would be one"
+        remedy = f'Make the column a `text`, or name a view that reads it as one: `{column.name}::text collate "C"`'
+        what = "type"
+    return Problem(
+        file="pipeline file",
+        path=f"points.{point.name}.{path}",
+        found=f"column {column.name} of {table} {why}",
+        remedy=f"{remedy}; what the {what} takes for one are two keys then, as they are in a topic",
+    )
 
 
 def _column_ids(session: PgConnection, point: TablePoint) -> dict[str, str]:

@@ -64,7 +64,8 @@ def accounted(
 def values(**raws: Any) -> dict[str, ColumnValue]:
     declared = {**COMPARE, "ver": "bigint", "channel": "string"}
     known = {"amount": 5, "note": "a", "ver": 2, "channel": "web", **raws}
-    return {name: ColumnValue.of_record(known[name], kind) for name, kind in declared.items()}
+    types = ORDERS.base_types
+    return {name: ColumnValue.of_record(known[name], kind, types[name]) for name, kind in declared.items()}
 
 
 def row(amount: str | None, note: str | None, ver: str | None) -> ValuedRow:
@@ -166,9 +167,19 @@ def test_a_placeholder_is_never_written() -> None:
         differing(row("7", "a", "1"), note=PLACEHOLDER)
 
 
+def test_a_field_that_the_record_does_not_have_replaces_no_value() -> None:
+    source = values(note=None)
+    assert differing_row(ORDERS, source, COMPARE, None, row("5", "a", None)).columns == ("note",), "null does"
+    source |= {"note": ColumnValue.of_record(None, "string", "text", "$.note")}
+    with pytest.raises(RefusedError, match="unfit: the record has no field note, and the row has a value there"):
+        differing_row(ORDERS, source, COMPARE, None, row("7", "a", None))
+    assert differing_row(ORDERS, source, COMPARE, None, row("7", None, None)).columns == ("amount",)
+    assert "note" in missing_row(accounted(write={"channel": "string"}, leave=("remark",)), source, "", None).columns
+
+
 def test_a_column_that_the_table_computes_cannot_be_mended() -> None:
     computed = {"double": "string"}
-    source = {"double": ColumnValue.of_record("10", "string")}
+    source = {"double": ColumnValue.of_record("10", "string", "text")}
     found = ValuedRow(row=row("7", "a", "1").row, place="(0,1)", values={"double": "14"})
     with pytest.raises(RefusedError, match="unfit: double cannot be written: the table computes it"):
         differing_row(ORDERS, source, computed, None, found)

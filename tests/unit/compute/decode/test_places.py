@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from makewhole.compute.decode import json_values, record_values
 from makewhole.compute.decode.json_lines import UnusualBatch
+from makewhole.compute.decode.read_record import ReadRecord
 from makewhole.compute.decode.record_values import ValueShape, decode_values
 from makewhole.compute.decode.same_layout import decode_same_layout
 from makewhole.compute.row_filter import typed_term
@@ -158,3 +159,30 @@ def test_fields_of_any_name_are_read_alike_many_at_once_and_one_by_one(name: str
         decoded = decode_values(batch, shape)
         assert decoded["c:total"].to_list() == [str(number) for number in range(40)]
         assert decoded.equals(record_values._decode_one_by_one(batch, shape))
+
+
+@pytest.mark.parametrize(
+    ("place", "has"),
+    [
+        ("$.a", True),
+        ("$.a.b", True),
+        ("$.c", False),
+        ("$.d.e", True),
+        ("$.d.f", False),
+        ("$.d.e.g", False),
+        ("header:h", True),
+        ("header:i", False),
+        ("kafka.key", True),
+        ("kafka.key.id", True),
+        ("kafka.key.no", False),
+        ("kafka.offset", True),
+    ],
+)
+def test_null_is_known_from_what_a_record_does_not_have(place: str, has: bool) -> None:
+    record = ReadRecord(
+        fields={"a": None, "d": {"e": 1}},
+        record_key=b'{"id": null}',
+        headers=[{"key": "h", "value": None}],
+        read_key=lambda key, _: json.loads(key),
+    )
+    assert record.has(place) is has
