@@ -178,8 +178,7 @@ def test_a_step_that_is_tried_in_vain_until_its_last_try_waits_until_it_ends_wel
         window = opened(session, 1, WindowState.OPEN) if is_open else None
     step = "snapshot" if window else "open_window"
     what = "window 1 is in error: snapshot broke" if window else "could open no window in run {run}"
-    place = {"number": 1, "revision": 1} if window else {}
-    place = {"number": 1, "revision": 1} if window else {}
+    number = 1 if window else 0
 
     def tries(run: str, text: str, *, is_last: bool = False) -> None:
         with connect(journal) as session:
