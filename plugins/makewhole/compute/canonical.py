@@ -16,7 +16,14 @@ import numpy as np
 import polars as pl
 import polars_hash as plh
 
-from makewhole.compute.moments import ENDLESS, MICROSECOND_DIGITS, day_of, microseconds_of, rounded_microseconds
+from makewhole.compute.moments import (
+    ENDLESS,
+    MICROSECOND_DIGITS,
+    day_of,
+    microseconds_of,
+    rounded_microseconds,
+    time_of,
+)
 from makewhole.compute.numbers import MOST_DIGITS, NOT_FINITE, exact_number, filtered_number, is_count
 from makewhole.compute.numbers import plain_text as plain_text
 from makewhole.compute.structures import array_text, json_text, written_json
@@ -33,6 +40,11 @@ _MOMENT = re.compile(r"timestamp(?:\(([0-6])\))?")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
 _LEAST_PLAIN, _PAST_PLAIN = 1e-3, 1e15  # of doubles whose texts have no exponent
 _PAST_REALS = float(2**128 - 2**103)  # and what is as large is rounded to infinity
+_PAIR = "[0-9a-fA-F]{2}"
+_MACADDR = re.compile(
+    f"{_PAIR}(:{_PAIR}){{5}}|{_PAIR}(-{_PAIR}){{5}}|({_PAIR}){{3}}[:-]({_PAIR}){{3}}|({_PAIR}){{6}}"
+    f"|({_PAIR}){{2}}[.-]({_PAIR}){{2}}[.-]({_PAIR}){{2}}"
+)
 _TRUE, _FALSE = ("true", "t", "yes", "y", "on", "1"), ("false", "f", "no", "n", "off", "0")
 
 
@@ -222,6 +234,13 @@ def _uuid(value: Any) -> str:
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
+def _macaddr(value: Any) -> str:
+    if not isinstance(value, str) or not _MACADDR.fullmatch(value):
+        raise ValueError("no address of a device")
+    digits = re.sub("[-:.]", "", value).lower()
+    return ":".join(digits[at : at + 2] for at in range(0, len(digits), 2))
+
+
 def address_text(text: str) -> str:
     """Return a network address as `inet` writes it: without the mask that leaves one host."""
     return text.removesuffix("/128" if ":" in text else "/32")
@@ -253,6 +272,8 @@ _RENDERERS: dict[str, Callable[[Any], str | None]] = {
     "real": _real,
     "boolean": _boolean,
     "date": _date,
+    "time": lambda value: time_of(_string(value)),
+    "macaddr": _macaddr,
     "uuid": _uuid,
     "inet": lambda value: address_text(_string(value)),
     "json": json_text,

@@ -18,6 +18,7 @@ _MOMENT = re.compile(
     r"(\s+(?P<era>AD|BC))?\s*",
     re.ASCII | re.IGNORECASE,
 )
+_TIME = re.compile(r"(?P<hour>\d\d):(?P<minute>\d\d)(:(?P<second>\d\d)([.,](?P<fraction>\d+))?)?", re.ASCII)
 MICROSECOND_DIGITS = 6
 _YEAR_2000 = 946_684_800_000_000  # microseconds since 1970; PostgreSQL counts from there, and rounds away from it
 _DAYS_OF_400_YEARS = 146_097
@@ -75,6 +76,19 @@ def time_text(microseconds: int) -> str:
     """Return a time of day as PostgreSQL writes it: without zeros at the end of its fraction."""
     seconds, fraction = divmod(microseconds, _MICROSECONDS)
     return f"{_clock(seconds)}.{fraction:06d}".rstrip("0").rstrip(".")
+
+
+def time_of(text: str) -> str:
+    """Return a time of day, as ISO 8601 and PostgreSQL write it, in PostgreSQL's own form.
+
+    Raises:
+        ValueError: it is none; it has a zone.
+    """
+    match = _TIME.fullmatch(text)
+    if match is None:
+        raise ValueError("no time of a day")
+    seconds = _seconds_of_day(match)
+    return time_text(_rounded(seconds * _MICROSECONDS + Decimal(f"0.{match['fraction'] or 0}") * _MICROSECONDS))
 
 
 def _clock(seconds: int) -> str:

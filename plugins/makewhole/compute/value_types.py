@@ -33,6 +33,8 @@ _NATURES = {
     "timestamp with time zone": "timestamp",
     "timestamp without time zone": "timestamp",
     "date": "date",
+    "time without time zone": "time",
+    "macaddr": "macaddr",
     "uuid": "uuid",
     "inet": "inet",
     "cidr": "inet",
@@ -85,7 +87,9 @@ class ColumnKind:
         if element is None:
             return cls(type=column_type, nature=_NATURES.get(column_type, _OWN), full_type=full_type)
         of_element = _NATURES.get(element, _OWN)
-        read = {_OWN: _TEXT, "money": _TEXT, "double": "int"}.get(of_element, of_element)
+        read = {_OWN: _TEXT, "money": _TEXT, "time": _TEXT, "macaddr": _TEXT, "double": "int"}.get(
+            of_element, of_element
+        )
         return cls(type=column_type, nature=f"{read}{ARRAY}")
 
 

@@ -117,6 +117,12 @@ def _uuid(column: sql.Composable, column_type: str) -> sql.Composable:
     return sql.SQL("{0}::text" if column_type == "uuid" else _UNREAD).format(column)
 
 
+def _own_form(column: sql.Composable, column_type: str) -> sql.Composable:
+    """Return the text that PostgreSQL writes where the column has the type itself."""
+    is_own = bare(column_type) in ("time without time zone", "macaddr")
+    return sql.SQL("{0}::text" if is_own else _UNREAD).format(column)
+
+
 def _json(column: sql.Composable, column_type: str) -> sql.Composable:
     return sql.SQL("'!' || to_json({})::text" if column_type.endswith(ARRAY) else _UNREAD).format(column)
 
@@ -131,6 +137,8 @@ _EXPRESSIONS: Mapping[str, Callable[[sql.Composable, str], sql.Composable]] = {
     **dict.fromkeys(FLOATING, _double),
     "boolean": _boolean,
     "date": _date,
+    "time": _own_form,
+    "macaddr": _own_form,
     "uuid": _uuid,
     "inet": address,
     "json": _json,

@@ -66,15 +66,17 @@ def test_a_moment_with_an_offset_is_written_as_the_moment_that_it_is(timed: Plan
     ]
 
 
-def test_a_field_that_the_record_has_not_is_written_as_null(timed: PlanWorld) -> None:
-    for number in range(2):
-        put(timed, number, "")
-    timed.sql("insert into dw.departures (id, left_at, gate) values ('K1', '2013-01-01', 'B')")
-    plan = timed.plan([timed.finding(0, Verdict.MISSING), timed.finding(1, Verdict.MISMATCHED)])
+def test_a_field_that_the_record_has_not_replaces_no_value_and_null_does(timed: PlanWorld) -> None:
+    for number, fields in enumerate(["", "", ', "left_at": null, "seen_at": null, "gate": null']):
+        put(timed, number, fields)
+    timed.sql("insert into dw.departures (id, gate) values ('K1', 'B'), ('K2', 'B')")
+    findings = [timed.finding(number, Verdict.MISMATCHED if number else Verdict.MISSING) for number in range(3)]
+    plan = timed.plan(findings)
     timed.run(plan.id)
     assert timed.sql("select id, left_at, gate from dw.departures order by id") == [
         ("K0", None, None),
-        ("K1", None, None),
+        ("K1", None, "B"),
+        ("K2", None, None),
     ]
 
 
