@@ -130,6 +130,6 @@ _EXPRESSIONS: Mapping[str, Callable[[sql.Composable, str], sql.Composable]] = {
     "boolean": _boolean,
     "date": _date,
     "uuid": _uuid,
-    "inet": address,
+    "inet": lambda column, column_type: address(column, column_type, _UNREAD),
     "json": _json,
 }
