@@ -27,7 +27,8 @@ def scalar_texts(array: NestedColumn) -> pl.Series:
     if pa.types.is_date(kind):
         return _as_strings(pl.from_arrow(array.cast(pa.date32())), "%Y-%m-%d")
     if pa.types.is_time(kind):
-        return _as_strings(pl.from_arrow(array.cast(pa.time64("ns"))), "%H:%M:%S%.6f")
+        clock = _as_strings(pl.from_arrow(array.cast(pa.time64("ns"))), "%H:%M:%S%.9f")
+        return clock.str.strip_chars_end("0").str.strip_chars_end(".")
     if is_bytes(kind):
         return pl.Series(
             [None if value is None else "\\x" + value.hex() for value in array.to_pylist()], dtype=pl.String

@@ -1,6 +1,7 @@
 """Turn values of JSON into what columns of Arrow hold, as `makewhole.datasets.nested_values.array_of` takes them."""
 
 import json
+import re
 import struct
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time
@@ -16,6 +17,7 @@ from makewhole.datasets.column_types import is_uuid
 
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _EPOCH = date(1970, 1, 1)
+_CLOCK = re.compile(r"(\d\d:\d\d(?::\d\d)?)(?:\.(\d{1,9}))?", re.ASCII)
 
 
 def exact_value(value: Any, kind: ColumnType) -> Any:
@@ -120,12 +122,15 @@ def _moment(value: Any, kind: ColumnType) -> int:
 
 
 def _time(value: Any, kind: ColumnType) -> int:
-    if not isinstance(value, str):
+    match = _CLOCK.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
         raise ValueError("no time")
-    found = time.fromisoformat(value)
+    found, fraction = time.fromisoformat(match[1]), Decimal(f"0.{match[2] or 0}")
     seconds = (found.hour * 60 + found.minute) * 60 + found.second
-    unit = _PER_SECOND[kind.unit]
-    return seconds * unit + found.microsecond * unit // 1_000_000
+    number = (seconds + fraction) * _PER_SECOND[kind.unit]
+    if number != int(number):
+        raise ValueError("finer than the column")
+    return int(number)
 
 
 def exact_now(kind: ColumnType) -> Any:
