@@ -20,10 +20,12 @@ import polars_hash as plh
 from makewhole.compute.moments import ENDLESS, MICROSECOND_DIGITS, day_of, microseconds_of, rounded_microseconds
 from makewhole.compute.numbers import MOST_DIGITS, NOT_FINITE, exact_number, filtered_number, is_count
 from makewhole.compute.numbers import plain_text as plain_text
-from makewhole.compute.structures import array_text, json_text, written_json
+from makewhole.compute.structures import array_text, json_text, parts_text, written_json
 
 ARRAY = "[]"
 """The end of the type of an array, behind that of its elements."""
+PARTS = "parts"
+"""The type of a column that has parts, or moments inside lists: JSON by the values of its parts."""
 COUNT, FILTERED = "a count", "a filtered number"
 """Types of no column: of a number that counts in a unit, and of one as a filter reads it, which is never rounded."""
 _EXACT = Context(prec=MOST_DIGITS + 100)
@@ -259,6 +261,7 @@ _RENDERERS: dict[str, Callable[[Any], str | None]] = {
     "uuid": _uuid,
     "inet": lambda value: address_text(_string(value)),
     "json": json_text,
+    PARTS: parts_text,
     COUNT: _count,
     FILTERED: _filtered,
 }

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from makewhole.compute.canonical import canonical_text
 from makewhole.datasets.arrow_types import ColumnType
-from makewhole.datasets.column_types import is_uuid
+from makewhole.datasets.column_types import is_list, is_uuid
 
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _EPOCH = date(1970, 1, 1)
@@ -33,7 +33,7 @@ def exact_value(value: Any, kind: ColumnType) -> Any:
     if pa.types.is_map(kind):
         pairs = _json(value, dict).items()
         return [{"key": exact_value(k, kind.key_type), "value": exact_value(v, kind.item_type)} for k, v in pairs]
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+    if is_list(kind):
         return [exact_value(item, kind.value_type) for item in _json(value, list)]
     try:
         return _scalar(value, kind)
@@ -42,7 +42,7 @@ def exact_value(value: Any, kind: ColumnType) -> Any:
 
 
 def _parts(value: Mapping[str, Any], kind: ColumnType) -> dict[str, Any]:
-    unknown = set(value) - {part.name for part in kind}
+    unknown = {name for name, inner in value.items() if inner is not None} - {part.name for part in kind}
     if unknown:
         raise ValueError("it has parts that the column does not have")
     return {part.name: exact_value(value.get(part.name), part.type) for part in kind}

@@ -13,8 +13,9 @@ _Pairs = tuple[tuple[str, str], ...]
 class ValueTypes:
     """The types of columns by name.
 
-    `values`: of those that the file declares a `string` and tables hold in another type. `filters`: of those that a
-    `where` names. `version_units`: how far apart two versions of each table point are at least, as decimals in text.
+    `values`: of those that the file declares a `string`, or `json`, and tables hold in another type. `filters`: of
+    those that a `where` names. `version_units`: how far apart two versions of each table point are at least, as
+    decimals in text.
     """
 
     values: Mapping[str, str] = field(default_factory=dict)
@@ -24,7 +25,7 @@ class ValueTypes:
     def of_values(self, declared: Mapping[str, str]) -> dict[str, str]:
         """Return the types by which columns with these declared types are read."""
         return {
-            name: self.values.get(name, kind) if kind == "string" else kind  # the file's word for every other type
+            name: self.values.get(name, kind) if kind in ("string", "json") else kind  # the file's for every other type
             for name, kind in declared.items()
         }
 

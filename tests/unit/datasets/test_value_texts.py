@@ -131,6 +131,20 @@ def test_rows_are_texts_of_json_with_exact_numbers() -> None:
     assert json_texts(pa.array([float("nan")], pa.float64())) == ['"NaN"']
 
 
+def test_maps_are_objects_by_the_texts_of_their_keys() -> None:
+    def read(kind: Any, value: Any) -> str | None:
+        return json_texts(pa.array([value], pa.map_(kind, pa.int8())))[0]
+
+    assert read(pa.string(), [("a", 1), ("b", None)]) == '{"a":1,"b":null}'
+    assert read(pa.int32(), [(10, 1)]) == '{"10":1}'
+    assert read(pa.bool_(), [(True, 1)]) == '{"true":1}'
+    assert read(pa.float64(), [(1.5, 1)]) == '{"1.5":1}'
+    assert read(pa.date32(), [(date(2025, 3, 1), 1)]) == '{"2025-03-01":1}'
+    assert read(pa.string(), []) == "{}"
+    assert read(pa.string(), None) is None
+    assert read(pa.string(), [("a", 1), ("a", 2)]) == '[{"key":"a","value":1},{"key":"a","value":2}]'
+
+
 _SCALARS: dict[Any, st.SearchStrategy[Any]] = {
     pa.int64(): st.integers(-(2**63), 2**63 - 1),
     pa.float64(): st.floats(),
