@@ -63,7 +63,16 @@ def sql_type(kind: ColumnType) -> str:
         return "time without time zone"
     if is_list(kind):
         return f"{sql_type(kind.value_type)}[]"
-    return _JSON if pa.types.is_struct(kind) or pa.types.is_map(kind) else "bytea"
+    if pa.types.is_struct(kind) or pa.types.is_map(kind):
+        return _JSON
+    return "bytea" if is_bytes(kind) or pa.types.is_null(kind) else str(kind)
+
+
+def _is_read(kind: ColumnType) -> bool:
+    """Return whether values, and all that lie in them, are of types that have a name in SQL."""
+    if is_list(kind) or pa.types.is_struct(kind) or pa.types.is_map(kind):
+        return all(_is_read(kind.field(at).type) for at in range(kind.num_fields))
+    return sql_type(kind) != str(kind) or kind in _PLAIN
 
 
 def column_kind(kind: ColumnType) -> ColumnKind:
@@ -71,6 +80,8 @@ def column_kind(kind: ColumnType) -> ColumnKind:
     full = sql_type(kind)
     if pa.types.is_dictionary(kind):
         return column_kind(kind.value_type)
+    if not _is_read(kind):
+        return ColumnKind(type=str(kind), nature=None)
     if pa.types.is_nested(kind):
         return replace(_nested_kind(kind), full_type=PARTS if _has_parts(kind) else "")
     return ColumnKind.of(bare(full), full_type=full)

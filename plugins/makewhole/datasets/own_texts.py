@@ -33,6 +33,9 @@ def scalar_texts(array: NestedColumn) -> pl.Series:
         return pl.Series(
             [None if value is None else "\\x" + value.hex() for value in array.to_pylist()], dtype=pl.String
         )
+    if pa.types.is_decimal256(kind):  # of more digits than polars has
+        wide = [None if value is None else format(value, "f") for value in array.to_pylist()]
+        return pl.Series(wide, dtype=pl.String)
     if pa.types.is_decimal(kind):
         return _series(array).cast(pl.String)
     texts = _series(array.cast(pa.large_string()))

@@ -6,6 +6,7 @@ import struct
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
+from math import isinf
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,15 @@ import pyarrow as pa
 
 from makewhole.compute.canonical import canonical_text
 from makewhole.datasets.arrow_types import ColumnType
-from makewhole.datasets.column_types import is_list, is_uuid
+from makewhole.datasets.column_types import is_bytes, is_list, is_uuid
 
+_DAY_MS = 86_400_000
+_FLOATS: Mapping[int, tuple[Any, Any]] = {
+    16: (np.float16, np.uint16),
+    32: (np.float32, np.uint32),
+    64: (np.float64, np.uint64),
+}
+"""The numbers of so many bits, and those that have their bits."""
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _EPOCH = date(1970, 1, 1)
 _CLOCK = re.compile(r"(\d\d:\d\d(?::\d\d)?)(?:\.(\d{1,9}))?", re.ASCII)
@@ -28,6 +36,8 @@ def exact_value(value: Any, kind: ColumnType) -> Any:
     """
     if value is None:
         return None
+    if pa.types.is_dictionary(kind):
+        return exact_value(value, kind.value_type)
     if pa.types.is_struct(kind):
         return _parts(_json(value, dict), kind)
     if pa.types.is_map(kind):
@@ -66,20 +76,15 @@ def _scalar(value: Any, kind: ColumnType) -> Any:
     if pa.types.is_timestamp(kind):
         return _moment(value, kind)
     if pa.types.is_date(kind):
-        return (date.fromisoformat(_canonical(value, "date")) - _EPOCH).days
+        days = (date.fromisoformat(_canonical(value, "date")) - _EPOCH).days
+        return days * _DAY_MS if pa.types.is_date64(kind) else days
     if pa.types.is_time(kind):
         return _time(value, kind)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return _text(value)
-    if isinstance(value, str) and value.startswith("\\x"):
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return canonical_text(value, "json" if isinstance(value, dict | list) else "string")
+    if is_bytes(kind) and isinstance(value, str) and value.startswith("\\x"):
         return bytes.fromhex(value[2:]).hex()
     raise ValueError("no value of its type")
-
-
-def _text(value: Any) -> str | None:
-    if isinstance(value, dict | list):
-        raise ValueError("no text")
-    return canonical_text(value, "string")
 
 
 def _canonical(value: Any, declared: str) -> str:
@@ -104,9 +109,12 @@ def _decimal(value: Any, kind: ColumnType) -> str:
 
 def _bits(value: Any, kind: ColumnType) -> int:
     number = float(_canonical(value, "double"))
-    if kind == pa.float32():
-        return int(np.float32(number).view(np.uint32))
-    return int(np.float64(number).view(np.uint64))
+    own, bits = _FLOATS[kind.bit_width]
+    with np.errstate(over="ignore"):
+        held = own(number)
+    if np.isinf(held) and not isinf(number):
+        raise ValueError("too large")
+    return int(held.view(bits))
 
 
 _NUMBERS: tuple[tuple[Callable[[ColumnType], bool], Callable[[Any, ColumnType], Any]], ...] = (
@@ -117,8 +125,10 @@ _NUMBERS: tuple[tuple[Callable[[ColumnType], bool], Callable[[Any, ColumnType], 
 
 
 def _moment(value: Any, kind: ColumnType) -> int:
-    microseconds, unit = int(_canonical(value, "timestamp")), _PER_SECOND[kind.unit]
-    return microseconds * (unit // 1_000_000) if unit >= 1_000_000 else microseconds // (1_000_000 // unit)
+    number, finer = divmod(int(_canonical(value, "timestamp")) * _PER_SECOND[kind.unit], 1_000_000)
+    if finer:
+        raise ValueError("finer than the column")
+    return number
 
 
 def _time(value: Any, kind: ColumnType) -> int:
@@ -135,4 +145,6 @@ def _time(value: Any, kind: ColumnType) -> int:
 
 def exact_now(kind: ColumnType) -> Any:
     """Return the moment of now as a column of a type holds it."""
-    return exact_value(datetime.now(UTC).isoformat(), kind)
+    now = datetime.now(UTC)
+    is_coarse = pa.types.is_timestamp(kind) and kind.unit in ("s", "ms")
+    return exact_value((now.replace(microsecond=0) if is_coarse else now).isoformat(), kind)
