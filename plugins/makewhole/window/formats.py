@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from makewhole.compute.decode.avro.avro_format import AvroFormat
 from makewhole.compute.decode.connect.change_events import ChangeEventFormat
 from makewhole.compute.decode.connect.connect_values import ConnectFormat
+from makewhole.compute.decode.deleted_rows import DeletedRowsFormat
 from makewhole.compute.decode.json_values import JSON
 from makewhole.compute.decode.record_keys import RECORD_KEY_FORMATS, TEXT_KEYS, RecordKeyFormat
 from makewhole.compute.decode.schema_keys import avro_keys, protobuf_keys
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 _of_file = lru_cache(FileSchema)
 _ELEMENTS = ElementFormat()
+_HAS_NAMES = {"json": True, "connect": True, "avro": False, "protobuf": False}
+"""Formats of rows, and whether the bytes of a value have the names of its fields."""
 
 
 @lru_cache
@@ -91,8 +94,14 @@ def format_of(point: TopicPoint, storage: Storage | None = None) -> ValueFormat:
     Raises:
         ConfigurationError: the connection to its registry is not there, or cannot be understood.
     """
-    form = FORMATS[point.value](point, storage) if point.explode is None else _ELEMENTS
+    form = _with_deletions(point, FORMATS[point.value](point, storage)) if point.explode is None else _ELEMENTS
     return UnitFormat(form, dict(point.units)) if point.units else form
+
+
+def _with_deletions(point: TopicPoint, form: ValueFormat) -> ValueFormat:
+    """Return a format whose values can be marked as those of deleted rows; others stay as they are."""
+    has_names = _HAS_NAMES.get(point.value)
+    return form if has_names is None else DeletedRowsFormat(form, has_names=has_names)
 
 
 def elements_of(point: TopicPoint, storage: Storage | None = None, *, takes_latest: bool = False) -> Elements | None:
