@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 _of_file = lru_cache(FileSchema)
 _ELEMENTS = ElementFormat()
-_HAS_NAMES = {"json": True, "connect": True, "avro": False, "protobuf": False}
-"""Formats of rows, and whether the bytes of a value have the names of its fields."""
+_OF_ROWS = ("json", "connect", "avro", "protobuf")
+"""Formats whose values can be marked as those of deleted rows."""
 
 
 @lru_cache
@@ -94,14 +94,9 @@ def format_of(point: TopicPoint, storage: Storage | None = None) -> ValueFormat:
     Raises:
         ConfigurationError: the connection to its registry is not there, or cannot be understood.
     """
-    form = _with_deletions(point, FORMATS[point.value](point, storage)) if point.explode is None else _ELEMENTS
+    form = FORMATS[point.value](point, storage) if point.explode is None else _ELEMENTS
+    form = DeletedRowsFormat(form) if point.explode is None and point.value in _OF_ROWS else form
     return UnitFormat(form, dict(point.units)) if point.units else form
-
-
-def _with_deletions(point: TopicPoint, form: ValueFormat) -> ValueFormat:
-    """Return a format whose values can be marked as those of deleted rows; others stay as they are."""
-    has_names = _HAS_NAMES.get(point.value)
-    return form if has_names is None else DeletedRowsFormat(form, has_names=has_names)
 
 
 def elements_of(point: TopicPoint, storage: Storage | None = None, *, takes_latest: bool = False) -> Elements | None:

@@ -1,6 +1,7 @@
-"""Take a row that is marked as deleted for a deletion: Debezium's `ExtractNewRecordState` with `rewrite` writes such.
+"""Take the values by which Debezium deletes a row for deletions, in formats that read the fields of any value.
 
-The value has the fields of the row before, and `__deleted`: `"true"` where it was deleted, `"false"` in all others.
+`ExtractNewRecordState` with `rewrite` writes the fields of the row before, and `__deleted`: `"true"` where it was
+deleted, `"false"` in all others. A change event that is read through its envelope (`$.after.amount`) has `op: d`.
 Source: https://debezium.io/documentation/reference/3.2/transformations/event-flattening.html
 """
 
@@ -14,15 +15,16 @@ import pyarrow as pa
 from makewhole.compute.decode.value_format import DecodedParts, Deletion, Headers, ValueFormat, WantedLeaf
 
 DELETED = "__deleted"
-_MARK = "c:mark of a deleted row"
+_MARKS = {"c:mark of a deleted row": (DELETED, "true"), "c:op of a change event": ("op", "d")}
+"""A column → the field that it is read of, and the text that a deletion has there, or may have."""
+_EVENT_FIELDS = {"before", "after", "op"}
 
 
 class DeletedRowsFormat:
-    """The values of another format, of which one with the mark deletes its key. `has_names`: the bytes of a value have
-    the names of its fields, so that values without the mark are known by one search."""
+    """The values of another format, of which one with a mark deletes its key."""
 
-    def __init__(self, form: ValueFormat, *, has_names: bool) -> None:
-        self._form, self._has_names = form, has_names
+    def __init__(self, form: ValueFormat) -> None:
+        self._form = form
         self.has_deletions, self.needs_key = form.has_deletions, form.needs_key
 
     def __repr__(self) -> str:
@@ -33,6 +35,8 @@ class DeletedRowsFormat:
         document = self._form.document(value, headers)
         if document.get(DELETED) in (True, "true"):
             raise Deletion(f"value is of a deleted row ({DELETED})", document)
+        if document.get("op") == "d" and document.keys() >= _EVENT_FIELDS:
+            raise Deletion("value is a deletion (op d)", document)
         return document
 
     def template_value(self, value: bytes | None, headers: Headers) -> Any:
@@ -45,17 +49,12 @@ class DeletedRowsFormat:
 
     def decode_together(self, batch: pa.RecordBatch, wanted: Mapping[str, WantedLeaf]) -> DecodedParts:
         """Decode many values as the other format does, and leave those with the mark."""
-        if self._has_names and not _holds(batch, DELETED.encode()):
-            return self._form.decode_together(batch, wanted)
-        parts, left = self._form.decode_together(batch, {**wanted, _MARK: WantedLeaf((DELETED,), "string")})
+        with_marks = {column: WantedLeaf((name,), "string") for column, (name, _) in _MARKS.items()}
+        parts, left = self._form.decode_together(batch, {**wanted, **with_marks})
         kept, lefts = [], [left]
         for rows, frame in parts:
-            lives = (frame[_MARK] != "true").fill_null(True).to_numpy()
-            kept.append((rows[lives], frame.filter(lives).drop(_MARK)))
+            is_left = frame.select(pl.any_horizontal((pl.col(column) == text) for column, (_, text) in _MARKS.items()))
+            lives = ~is_left.to_series().fill_null(False).to_numpy()
+            kept.append((rows[lives], frame.filter(lives).drop(*_MARKS)))
             lefts.append(rows[~lives])
         return kept, np.concatenate(lefts)
-
-
-def _holds(batch: pa.RecordBatch, name: bytes) -> bool:
-    values = pl.Series("value", pl.from_arrow(batch.column("value")))
-    return bool(values.bin.contains(name).any())

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from makewhole.compute.column_values import parse_fields
@@ -83,3 +84,76 @@ def test_a_boolean_is_a_mark_too_and_a_part_of_that_name_is_none() -> None:
     ]
 
     assert decode_values(batch(values), shape)["is_tombstone"].to_list() == [True, False]
+
+
+ROW = {"type": "record", "name": "Value", "fields": [{"name": "n", "type": "int"}]}
+EVENT_SCHEMA = {
+    "type": "record",
+    "name": "Envelope",
+    "fields": [
+        {"name": "before", "type": ["null", ROW]},
+        {"name": "after", "type": ["null", "Value"]},
+        {"name": "op", "type": "string"},
+    ],
+}
+
+
+@pytest.mark.parametrize("name", ["json", "avro"])
+def test_a_deletion_in_an_envelope_is_no_version_of_nulls(name: str) -> None:
+    schema = ValueSchema(text=json.dumps(EVENT_SCHEMA)) if name == "avro" else None
+    point = TopicPoint(name="orders", connection="log", topic="orders", key=("kafka.key",), value=name, schema=schema)
+    shape = ValueShape(
+        key=("kafka.key",),
+        compare={"n": "int"},
+        places={"n": "$.after.n"},
+        format=format_of(point),
+        keeps_tombstones=True,
+    )
+    events = [{"before": None, "after": {"n": 7}, "op": "c"}, {"before": {"n": 7}, "after": None, "op": "d"}]
+    values: list[bytes | None] = [
+        body(EVENT_SCHEMA, event) if name == "avro" else json.dumps(event).encode() for event in events
+    ]
+    records = batch(values)
+    if "key" not in records.schema.names:
+        records = records.append_column("key", pa.array([b"a", b"a"]))
+
+    decoded = decode_values(records, shape)
+
+    assert decoded.select("c:n", "is_tombstone").rows() == [("7", False), (None, True)]
+
+
+def test_a_field_of_that_name_alone_deletes_nothing() -> None:
+    shape = ValueShape(key=("$.id",), compare={"op": "string"}, format=format_of(point_of("json")))
+    values: list[bytes | None] = [json.dumps({"id": f"{at}", "op": "d"}).encode() for at in range(3)]
+
+    assert decode_values(batch(values), shape).select("c:op", "problem").rows() == [("d", None)] * 3
+
+
+def test_types_of_debezium_in_avro_are_moments_days_and_times() -> None:
+    named = {
+        "a": ("int", "Date"),
+        "b": ("long", "MicroTimestamp"),
+        "c": ("long", "MicroTime"),
+        "d": ("long", "Timestamp"),
+    }
+    fields = [
+        {"name": name, "type": {"type": kind, "connect.version": 1, "connect.name": f"io.debezium.time.{of}"}}
+        for name, (kind, of) in named.items()
+    ]
+    schema = {"type": "record", "name": "Row", "fields": [{"name": "id", "type": "string"}, *fields]}
+    point = TopicPoint(
+        name="orders", connection="log", topic="orders", key=("$.id",), value="avro",
+        schema=ValueSchema(text=json.dumps(schema)),
+    )  # fmt: skip
+    compare = {"a": "date", "b": "timestamp", "c": "string", "d": "timestamp"}
+    shape = ValueShape(key=("$.id",), compare=compare, format=format_of(point))
+    row = {"id": "x", "a": 15_736, "b": 1_359_633_600_000_001, "c": 36_000_500_000, "d": 1_359_633_600_001}
+    written = body(
+        {**schema, "fields": [schema["fields"][0], *({"name": n, "type": k} for n, (k, _) in named.items())]}, row
+    )
+
+    decoded = decode_values(batch([written]), shape)
+
+    assert decoded.select("c:a", "c:b", "c:c", "c:d").rows() == [
+        ("2013-01-31", "1359633600000001", "10:00:00.5", "1359633600001000")
+    ]
