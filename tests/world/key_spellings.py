@@ -1,6 +1,7 @@
 """Generate texts that are written like keys of a type, or nearly, for property tests."""
 
 from decimal import Decimal
+from ipaddress import IPv6Address
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
@@ -38,6 +39,19 @@ _DATES = st.one_of(
 )
 _BOOLEANS = st.sampled_from(["true", "TRUE", "False", "t", "F", "yes", "on", "1", "0", "", " true", "tru", "true\n"])
 _CHARS = st.one_of(st.text("ab ", max_size=6), st.sampled_from(["", " ", "a\t", "a\u00a0 ", "\u3000", "ü "]))
+_ADDRESSES = st.one_of(
+    st.ip_addresses().map(str),
+    st.ip_addresses(v=6).map(lambda address: address.exploded.upper()),
+    st.integers(0, 2**48 - 1).map(lambda number: str(IPv6Address(number))),
+    st.builds("::ffff:{}".format, st.ip_addresses(v=4)),
+    st.builds("{}:{}".format, st.sampled_from(["", "::1", "1:2:3:4:5:6", "1::6", ":"]), st.ip_addresses(v=4)),
+    st.builds("{}/{}".format, st.ip_addresses(), st.integers(0, 130)),
+    st.lists(st.sampled_from(["0", "1", "00a", "FFFF", ""]), min_size=2, max_size=9).map(":".join),
+    st.sampled_from(["", " ::1", "::1\n", "10/8", "10.1", "010.0.0.01", "1.2.3.4/08", "1.2.3.4/", "1.2.3.256", "::g"]),
+    st.sampled_from(
+        ["fe80::1%eth0", "10.0.0.0/255.0.0.0", "::1.2.3", "::ffff:01.2.3.4", "1::2:3:4:5:6:7:8", "１.2.3.4"]
+    ),
+)
 
 SPELLINGS: dict[KeyType, SearchStrategy[str]] = {
     KeyType.CHAR: _CHARS,
@@ -46,6 +60,7 @@ SPELLINGS: dict[KeyType, SearchStrategy[str]] = {
     KeyType.UUID: _UUIDS,
     KeyType.BOOLEAN: _BOOLEANS,
     KeyType.DATE: _DATES,
+    KeyType.INET: _ADDRESSES,
 }
 """Texts by the type of which they are a key, or nearly; a column of texts can hold each."""
 

@@ -9,6 +9,7 @@ JSON has no NaN and no infinity. The texts that PostgreSQL and its JSON write fo
 import re
 from collections.abc import Callable, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from ipaddress import IPv4Address, IPv6Address
 from math import isinf
 from typing import Any
 
@@ -26,12 +27,14 @@ from makewhole.compute.moments import (
 )
 from makewhole.compute.numbers import MOST_DIGITS, NOT_FINITE, exact_number, filtered_number, is_count
 from makewhole.compute.numbers import plain_text as plain_text
-from makewhole.compute.structures import array_text, json_text, written_json
+from makewhole.compute.structures import array_text, json_text, parts_text, written_json
 
 ARRAY = "[]"
 """The end of the type of an array, behind that of its elements."""
 FLOATING = ("double", "real")
 """Types of floating-point numbers. `real`, of four bytes, is of no file: of columns where tables hold such alone."""
+PARTS = "parts"
+"""The type of a column that has parts, or moments inside lists: JSON by the values of its parts."""
 COUNT, FILTERED = "a count", "a filtered number"
 """Types of no column: of a number that counts in a unit, and of one as a filter reads it, which is never rounded."""
 _EXACT = Context(prec=MOST_DIGITS + 100)
@@ -45,6 +48,24 @@ _MACADDR = re.compile(
     f"{_PAIR}(:{_PAIR}){{5}}|{_PAIR}(-{_PAIR}){{5}}|({_PAIR}){{3}}[:-]({_PAIR}){{3}}|({_PAIR}){{6}}"
     f"|({_PAIR}){{2}}[.-]({_PAIR}){{2}}[.-]({_PAIR}){{2}}"
 )
+_OCTET, _GROUP = "(25[0-5]|2[0-4][0-9]|[01]?[0-9]{1,2})", "[0-9a-fA-F]{1,4}"
+_IN_IPV6 = r"(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])(\.(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])){3}"
+_IPV6 = "|".join(
+    [
+        f"({_GROUP}:){{7}}{_GROUP}",
+        f"({_GROUP}:){{6}}{_IN_IPV6}",
+        *(f"{_GROUP}(:{_GROUP}){{{n - 1}}}::({_GROUP}(:{_GROUP}){{0,{6 - n}}})?" for n in range(1, 7)),
+        f"{_GROUP}(:{_GROUP}){{6}}::",
+        f"::({_GROUP}(:{_GROUP}){{0,6}})?",
+        *(f"{_GROUP}(:{_GROUP}){{{n - 1}}}::({_GROUP}:){{0,{5 - n}}}{_IN_IPV6}" for n in range(1, 6)),
+        f"::({_GROUP}:){{0,5}}{_IN_IPV6}",
+    ]
+)
+ADDRESS_PATTERN = rf"{_OCTET}(\.{_OCTET}){{3}}(/0?(3[0-2]|[12]?[0-9]))?|({_IPV6})(/(12[0-8]|1[01][0-9]|[1-9]?[0-9]))?"
+"""Texts that are network addresses, for Python and PostgreSQL alike."""
+PLAIN_ADDRESS_PATTERN = _IN_IPV6
+"""Texts that are written as PostgreSQL writes an address."""
+_ADDRESS, _PLAIN_ADDRESS = re.compile(ADDRESS_PATTERN), re.compile(PLAIN_ADDRESS_PATTERN)
 _TRUE, _FALSE = ("true", "t", "yes", "y", "on", "1"), ("false", "f", "no", "n", "off", "0")
 
 
@@ -96,7 +117,7 @@ def column_text(text: str | None, declared: str) -> str | None:
 
 def is_own_text(declared: str) -> bool:
     """Return whether the canonical text of a type is any text as it is, so that `!` at its beginning is its own."""
-    return declared in ("string", "char", "inet")
+    return declared in ("string", "char")
 
 
 def _renderer(declared: str) -> Callable[[Any], str | None]:
@@ -242,8 +263,28 @@ def _macaddr(value: Any) -> str:
 
 
 def address_text(text: str) -> str:
-    """Return a network address as `inet` writes it: without the mask that leaves one host."""
-    return text.removesuffix("/128" if ":" in text else "/32")
+    """Return a network address as PostgreSQL's `inet` writes it: without the mask that leaves one host.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if _PLAIN_ADDRESS.fullmatch(text):
+        return text
+    if not _ADDRESS.fullmatch(text):
+        raise ValueError("no network address")
+    host, _, mask = text.partition("/")
+    is_long = ":" in host
+    written = _ipv6_text(IPv6Address(host)) if is_long else ".".join(str(int(octet)) for octet in host.split("."))
+    return written if not mask or int(mask) == (128 if is_long else 32) else f"{written}/{int(mask)}"
+
+
+def _ipv6_text(address: IPv6Address) -> str:
+    """Return an address as PostgreSQL writes it: the last four bytes as those of IPv4 where they stand for one."""
+    number = int(address)
+    is_mapped = number >> 32 == 0xFFFF
+    if is_mapped or 1 << 16 <= number < 1 << 32:
+        return f"::{'ffff:' if is_mapped else ''}{IPv4Address(number & 0xFFFFFFFF)}"
+    return str(address)
 
 
 def _timestamp(value: Any, digits: int) -> str:
@@ -277,6 +318,7 @@ _RENDERERS: dict[str, Callable[[Any], str | None]] = {
     "uuid": _uuid,
     "inet": lambda value: address_text(_string(value)),
     "json": json_text,
+    PARTS: parts_text,
     COUNT: _count,
     FILTERED: _filtered,
 }

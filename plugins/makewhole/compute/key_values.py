@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from makewhole.compute.canonical import address_text, canonical_text
+from makewhole.compute.canonical import PLAIN_ADDRESS_PATTERN, address_text, canonical_text
 from makewhole.compute.keys import KeyProblem, component_text
 from makewhole.model.points import KeyType
 
@@ -151,6 +151,7 @@ _CANONICAL: Mapping[KeyType, str] = {
     KeyType.DECIMAL: r"^(0|-?(0|[1-9][0-9]*)\.[0-9]*[1-9]|-?[1-9][0-9]*)$",
     KeyType.UUID: r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$",
     KeyType.TIMESTAMP: r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{6}Z$",
+    KeyType.INET: f"^{PLAIN_ADDRESS_PATTERN}$",
 }
 """Texts that are canonical already; what does not match may be, too."""
 _NEARLY: Mapping[KeyType, str] = {

@@ -17,7 +17,7 @@ PLACEHOLDERS = (_UNAVAILABLE, base64.b64encode(_UNAVAILABLE.encode()).decode())
 _UUID = uuid.UUID(bytes=hashlib.md5(_UNAVAILABLE.encode(), usedforsecurity=False).digest(), version=3)
 _OF_ARRAYS: tuple[list[Any], ...] = ([_UNAVAILABLE], [*_UNAVAILABLE.encode()], [str(_UUID)])
 """The same for an array of texts, of integers or days, and of UUIDs."""
-_ARRAY_TYPES = ("string", "json", "string[]", "bigint[]", "date[]", "uuid[]")
+_ARRAY_TYPES = ("string", "json", "string[]", "bigint[]", "date[]", "uuid[]", "inet[]")
 _CANONICAL = sorted(
     {*PLACEHOLDERS, *(f"!{text!a}" for text in PLACEHOLDERS)}
     | {str(canonical_text(array, declared)) for array in _OF_ARRAYS for declared in _ARRAY_TYPES}

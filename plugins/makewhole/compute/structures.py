@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any
 
+from makewhole.compute.moments import MICROSECOND_DIGITS, microseconds_of, moment_text
 from makewhole.compute.numbers import plain_text
 
 _MOST_DIGITS_OF_INT = 4_000
 _MAY_BE_JSON = re.compile(r"""\s*(["{[]|-?[0-9]|true\b|false\b|null\b)""")
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?( ?([Zz]|UTC)|[+-]\d\d(:?\d\d)?)?", re.ASCII)
 _BOUNDS = re.compile(r"(\[[-+]?[0-9]+:[-+]?[0-9]+\])+=")
 _SPACES = " \t\n\v\f\r"  # of PostgreSQL: a no-break space is a letter
 _TOKEN = re.compile(
@@ -42,6 +44,26 @@ def json_text(value: Any) -> str | None:
     """Return the canonical text of JSON; of a text itself, None of null."""
     value = json_value(value)
     return value if isinstance(value, str) or value is None else written_json(value)
+
+
+def parts_text(value: Any) -> str | None:
+    """Return the canonical text of JSON that a column of parts holds: a part that is null is as one that is left out,
+    and a text that is a moment is that moment."""
+    value = json_value(value)
+    return value if isinstance(value, str) or value is None else written_json(_parts(value))
+
+
+def _parts(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _parts(inner) for name, inner in value.items() if inner is not None}
+    if isinstance(value, list):
+        return [_parts(item) for item in value]
+    if not isinstance(value, str) or not _MOMENT.fullmatch(value):
+        return value
+    try:
+        return moment_text(microseconds_of(value), 10**MICROSECOND_DIGITS, "Z")
+    except (ValueError, OverflowError):
+        return value
 
 
 def written_json(value: Any) -> str:

@@ -1,9 +1,11 @@
 """Name the types of Arrow columns as SQL does, by which a pipeline's columns are read."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 
+from makewhole.compute.canonical import PARTS
 from makewhole.compute.value_types import ColumnKind
 from makewhole.datasets.arrow_types import ColumnType
 from makewhole.tables.description import Column, bare
@@ -61,7 +63,16 @@ def sql_type(kind: ColumnType) -> str:
         return "time without time zone"
     if is_list(kind):
         return f"{sql_type(kind.value_type)}[]"
-    return _JSON if pa.types.is_struct(kind) or pa.types.is_map(kind) else "bytea"
+    if pa.types.is_struct(kind) or pa.types.is_map(kind):
+        return _JSON
+    return "bytea" if is_bytes(kind) or pa.types.is_null(kind) else str(kind)
+
+
+def _is_read(kind: ColumnType) -> bool:
+    """Return whether values, and all that lie in them, are of types that have a name in SQL."""
+    if is_list(kind) or pa.types.is_struct(kind) or pa.types.is_map(kind):
+        return all(_is_read(kind.field(at).type) for at in range(kind.num_fields))
+    return sql_type(kind) != str(kind) or kind in _PLAIN
 
 
 def column_kind(kind: ColumnType) -> ColumnKind:
@@ -69,12 +80,25 @@ def column_kind(kind: ColumnType) -> ColumnKind:
     full = sql_type(kind)
     if pa.types.is_dictionary(kind):
         return column_kind(kind.value_type)
-    if is_list(kind):
-        element = kind.value_type
-        if pa.types.is_nested(element):  # compared as the JSON that it is
-            return ColumnKind.of(_JSON, full_type=_JSON)
-        return ColumnKind.of(bare(full.removesuffix("[]")) + "[]", element=bare(full.removesuffix("[]")))
+    if not _is_read(kind):
+        return ColumnKind(type=str(kind), nature=None)
+    if pa.types.is_nested(kind):
+        return replace(_nested_kind(kind), full_type=PARTS if _has_parts(kind) else "")
     return ColumnKind.of(bare(full), full_type=full)
+
+
+def _nested_kind(kind: ColumnType) -> ColumnKind:
+    if not is_list(kind) or pa.types.is_nested(kind.value_type):
+        return ColumnKind.of(_JSON)
+    element = bare(sql_type(kind.value_type))
+    return ColumnKind.of(f"{element}[]", element=element)
+
+
+def _has_parts(kind: ColumnType) -> bool:
+    """Return whether values are moments, or have parts, wherever in them."""
+    if pa.types.is_struct(kind) or pa.types.is_timestamp(kind):
+        return True
+    return pa.types.is_nested(kind) and any(_has_parts(kind.field(at).type) for at in range(kind.num_fields))
 
 
 def column_kinds(types: Mapping[str, ColumnType]) -> dict[str, ColumnKind]:

@@ -18,26 +18,41 @@ ReadColumn = Callable[[NestedColumn], list[Any]]
 _NUMBERS = msgspec.json.Encoder(decimal_format="number")
 
 
-def _nested(array: NestedColumn, leaf: ReadColumn) -> list[Any]:
+def _nested(array: NestedColumn, leaf: ReadColumn, has_objects: bool) -> list[Any]:
+    """Return values by those of their leaves. `has_objects`: maps are objects, and no pairs."""
     kind = array.type
     if is_uuid(kind):
         return leaf(array)
     if pa.types.is_dictionary(kind):
-        return _nested(array.dictionary_decode(), leaf)
+        return _nested(array.dictionary_decode(), leaf, has_objects)
     if pa.types.is_map(kind):
         pairs = pa.list_(pa.struct([pa.field("key", kind.key_type), pa.field("value", kind.item_type)]))
-        return _nested(array.cast(pairs), leaf)
+        found = _nested(array.cast(pairs), leaf, has_objects)
+        return [_object(pairs) for pairs in found] if has_objects else found
     if pa.types.is_struct(kind):
-        parts = [_nested(part, leaf) for part in array.flatten()]
+        parts = [_nested(part, leaf, has_objects) for part in array.flatten()]
         names = [part.name for part in kind]
         rows = zip(*parts, strict=True) if parts else [()] * len(array)
         known = array.is_valid().to_pylist()
         return [dict(zip(names, row, strict=True)) if is_known else None for row, is_known in zip(rows, known)]  # noqa: B905
     if is_list(kind):
-        items = iter(_nested(array.flatten(), leaf))
+        items = iter(_nested(array.flatten(), leaf, has_objects))
         lengths = pc.list_value_length(array).to_pylist()
         return [None if length is None else list(islice(items, length)) for length in lengths]
     return leaf(array)
+
+
+def _object(pairs: list[dict[str, Any]] | None) -> Any:
+    """Return the object that a map is; the pairs of one that has a key twice, which is no object."""
+    if pairs is None:
+        return None
+    members = {_member_name(pair["key"]): pair["value"] for pair in pairs}
+    return members if len(members) == len(pairs) else pairs
+
+
+def _member_name(key: Any) -> str:
+    """Return the key of a map as the name of a member."""
+    return key if isinstance(key, str) else _NUMBERS.encode(key).decode()
 
 
 # For people, and for comparisons of JSON
@@ -45,7 +60,7 @@ def _nested(array: NestedColumn, leaf: ReadColumn) -> list[Any]:
 
 def readable_values(array: NestedColumn) -> list[Any]:
     """Return values as JSON has them: numbers exactly, moments and everything else that JSON lacks as texts."""
-    return _nested(array, _readable)
+    return _nested(array, _readable, has_objects=True)
 
 
 def _readable(array: NestedColumn) -> list[Any]:
@@ -75,7 +90,7 @@ def row_texts(rows: pa.Table) -> list[str]:
 
 def exact_values(array: NestedColumn) -> list[Any]:
     """Return values of which `array_of` makes the same column again: moments as numbers, bytes in hexadecimal."""
-    return _nested(array, _exact)
+    return _nested(array, _exact, has_objects=False)
 
 
 def _exact(array: NestedColumn) -> list[Any]:

@@ -31,11 +31,15 @@ def scalar_texts(array: NestedColumn) -> pl.Series:
     if pa.types.is_date(kind):
         return _day_texts(_series(array.cast(pa.date32()).view(pa.int32())))
     if pa.types.is_time(kind):
-        return _as_strings(pl.from_arrow(array.cast(pa.time64("ns"))), "%H:%M:%S%.6f")
+        clock = _as_strings(pl.from_arrow(array.cast(pa.time64("ns"))), "%H:%M:%S%.9f")
+        return clock.str.strip_chars_end("0").str.strip_chars_end(".")
     if is_bytes(kind):
         return pl.Series(
             [None if value is None else "\\x" + value.hex() for value in array.to_pylist()], dtype=pl.String
         )
+    if pa.types.is_decimal256(kind):  # of more digits than polars has
+        wide = [None if value is None else format(value, "f") for value in array.to_pylist()]
+        return pl.Series(wide, dtype=pl.String)
     if pa.types.is_decimal(kind):
         return _series(array).cast(pl.String)
     texts = _series(array.cast(pa.large_string()))

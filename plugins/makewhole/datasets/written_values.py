@@ -1,10 +1,12 @@
 """Turn values of JSON into what columns of Arrow hold, as `makewhole.datasets.nested_values.array_of` takes them."""
 
 import json
+import re
 import struct
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
+from math import isinf
 from typing import Any
 
 import numpy as np
@@ -12,10 +14,18 @@ import pyarrow as pa
 
 from makewhole.compute.canonical import canonical_text
 from makewhole.datasets.arrow_types import ColumnType
-from makewhole.datasets.column_types import is_uuid
+from makewhole.datasets.column_types import is_bytes, is_list, is_uuid
 
+_DAY_MS = 86_400_000
+_FLOATS: Mapping[int, tuple[Any, Any]] = {
+    16: (np.float16, np.uint16),
+    32: (np.float32, np.uint32),
+    64: (np.float64, np.uint64),
+}
+"""The numbers of so many bits, and those that have their bits."""
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _EPOCH = date(1970, 1, 1)
+_CLOCK = re.compile(r"(\d\d:\d\d(?::\d\d)?)(?:\.(\d{1,9}))?", re.ASCII)
 
 
 def exact_value(value: Any, kind: ColumnType) -> Any:
@@ -26,12 +36,14 @@ def exact_value(value: Any, kind: ColumnType) -> Any:
     """
     if value is None:
         return None
+    if pa.types.is_dictionary(kind):
+        return exact_value(value, kind.value_type)
     if pa.types.is_struct(kind):
         return _parts(_json(value, dict), kind)
     if pa.types.is_map(kind):
         pairs = _json(value, dict).items()
         return [{"key": exact_value(k, kind.key_type), "value": exact_value(v, kind.item_type)} for k, v in pairs]
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+    if is_list(kind):
         return [exact_value(item, kind.value_type) for item in _json(value, list)]
     try:
         return _scalar(value, kind)
@@ -40,7 +52,7 @@ def exact_value(value: Any, kind: ColumnType) -> Any:
 
 
 def _parts(value: Mapping[str, Any], kind: ColumnType) -> dict[str, Any]:
-    unknown = set(value) - {part.name for part in kind}
+    unknown = {name for name, inner in value.items() if inner is not None} - {part.name for part in kind}
     if unknown:
         raise ValueError("it has parts that the column does not have")
     return {part.name: exact_value(value.get(part.name), part.type) for part in kind}
@@ -64,20 +76,15 @@ def _scalar(value: Any, kind: ColumnType) -> Any:
     if pa.types.is_timestamp(kind):
         return _moment(value, kind)
     if pa.types.is_date(kind):
-        return (date.fromisoformat(_canonical(value, "date")) - _EPOCH).days
+        days = (date.fromisoformat(_canonical(value, "date")) - _EPOCH).days
+        return days * _DAY_MS if pa.types.is_date64(kind) else days
     if pa.types.is_time(kind):
         return _time(value, kind)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return _text(value)
-    if isinstance(value, str) and value.startswith("\\x"):
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return canonical_text(value, "json" if isinstance(value, dict | list) else "string")
+    if is_bytes(kind) and isinstance(value, str) and value.startswith("\\x"):
         return bytes.fromhex(value[2:]).hex()
     raise ValueError("no value of its type")
-
-
-def _text(value: Any) -> str | None:
-    if isinstance(value, dict | list):
-        raise ValueError("no text")
-    return canonical_text(value, "string")
 
 
 def _canonical(value: Any, declared: str) -> str:
@@ -102,9 +109,12 @@ def _decimal(value: Any, kind: ColumnType) -> str:
 
 def _bits(value: Any, kind: ColumnType) -> int:
     number = float(_canonical(value, "double"))
-    if kind == pa.float32():
-        return int(np.float32(number).view(np.uint32))
-    return int(np.float64(number).view(np.uint64))
+    own, bits = _FLOATS[kind.bit_width]
+    with np.errstate(over="ignore"):
+        held = own(number)
+    if np.isinf(held) and not isinf(number):
+        raise ValueError("too large")
+    return int(held.view(bits))
 
 
 _NUMBERS: tuple[tuple[Callable[[ColumnType], bool], Callable[[Any, ColumnType], Any]], ...] = (
@@ -115,22 +125,28 @@ _NUMBERS: tuple[tuple[Callable[[ColumnType], bool], Callable[[Any, ColumnType], 
 
 
 def _moment(value: Any, kind: ColumnType) -> int:
-    microseconds, unit = int(_canonical(value, "timestamp")), _PER_SECOND[kind.unit]
-    number = microseconds * (unit // 1_000_000) if unit >= 1_000_000 else microseconds // (1_000_000 // unit)
+    number, finer = divmod(int(_canonical(value, "timestamp")) * _PER_SECOND[kind.unit], 1_000_000)
+    if finer:
+        raise ValueError("finer than the column")
     if not -(1 << 63) <= number < 1 << 63:
         raise ValueError("64 bits do not hold it")
     return number
 
 
 def _time(value: Any, kind: ColumnType) -> int:
-    if not isinstance(value, str):
+    match = _CLOCK.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
         raise ValueError("no time")
-    found = time.fromisoformat(value)
+    found, fraction = time.fromisoformat(match[1]), Decimal(f"0.{match[2] or 0}")
     seconds = (found.hour * 60 + found.minute) * 60 + found.second
-    unit = _PER_SECOND[kind.unit]
-    return seconds * unit + found.microsecond * unit // 1_000_000
+    number = (seconds + fraction) * _PER_SECOND[kind.unit]
+    if number != int(number):
+        raise ValueError("finer than the column")
+    return int(number)
 
 
 def exact_now(kind: ColumnType) -> Any:
     """Return the moment of now as a column of a type holds it."""
-    return exact_value(datetime.now(UTC).isoformat(), kind)
+    now = datetime.now(UTC)
+    is_coarse = pa.types.is_timestamp(kind) and kind.unit in ("s", "ms")
+    return exact_value((now.replace(microsecond=0) if is_coarse else now).isoformat(), kind)

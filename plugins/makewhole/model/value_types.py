@@ -13,9 +13,9 @@ _Pairs = tuple[tuple[str, str], ...]
 class ValueTypes:
     """The types of columns by name.
 
-    `values`: of those that the file declares a `string` and tables hold in another type, or a `double` and tables hold
-    in four bytes. `filters`: of those that a
-    `where` names. `version_units`: how far apart two versions of each table point are at least, as decimals in text.
+    `values`: of those that the file declares a `string`, or `json`, and tables hold in another type, or a `double` and
+    tables hold in four bytes. `filters`: of those that a `where` names. `version_units`: how far apart two versions of
+    each table point are at least, as decimals in text.
     """
 
     values: Mapping[str, str] = field(default_factory=dict)
@@ -26,7 +26,7 @@ class ValueTypes:
         """Return the types by which columns with these declared types are read."""
         return {
             name: self.values.get(name, kind)
-            if kind in ("string", "double")
+            if kind in ("string", "double", "json")
             else kind  # the file's word for every other type
             for name, kind in declared.items()
         }

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from psycopg2 import sql
 
-from makewhole.compute.canonical import ARRAY, FLOATING, decimal_scale, moment_digits
+from makewhole.compute.canonical import ARRAY, FLOATING, PARTS, decimal_scale, moment_digits
 from makewhole.compute.key_values import MOST_NUMBER_CHARACTERS, NUMBER_PATTERN
 from makewhole.compute.moments import MICROSECOND_DIGITS
 from makewhole.postgres.key_columns import FLOATS, TEXTS, address, own_output
@@ -58,6 +58,7 @@ def comparable_expression(column: sql.Composable, declared: str, column_type: st
     if declared in FLOATING:  # a zero has no sign; a `real` is read by its shortest text, and so is what it was given
         number = "{}::text::float8" if bare(column_type) == "real" else "{}::float8"
         return sql.SQL(f"float8send({number} + 0)::text").format(column)
+    declared = "json" if declared == PARTS else declared
     if declared == "json" and column_type in ("json", "jsonb"):
         scalars = "when 'string' then {0}::jsonb #>> '{{}}' when 'null' then null"
         return sql.SQL(f"case jsonb_typeof({{0}}::jsonb) {scalars} else {{0}}::jsonb::text end").format(column)
@@ -140,6 +141,7 @@ _EXPRESSIONS: Mapping[str, Callable[[sql.Composable, str], sql.Composable]] = {
     "time": _own_form,
     "macaddr": _own_form,
     "uuid": _uuid,
-    "inet": address,
+    "inet": lambda column, column_type: address(column, column_type, _UNREAD),
     "json": _json,
+    PARTS: _json,
 }

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from psycopg2 import sql
 
+from makewhole.compute.canonical import ADDRESS_PATTERN
 from makewhole.compute.key_values import (
     FALSE_PATTERN,
     LEAST_BIGINT,
@@ -63,7 +64,10 @@ def key_column_value(column_type: str, kind: KeyType, part: sql.Composable) -> s
     """Return what a column is compared with: a part of a key in the column's own type where an index can serve."""
     if not is_native(column_type, kind):
         return part
-    return sql.SQL("{}::{}").format(part, sql.SQL("bpchar" if bare(column_type) in _CHAR else bare(column_type)))
+    name = bare(column_type)
+    # As an `inet`, which the index of a `cidr` knows: an address within a network is no value of a `cidr`.
+    own = "bpchar" if name in _CHAR else "inet" if name == "cidr" else name
+    return sql.SQL("{}::{}").format(part, sql.SQL(own))
 
 
 def own_output(column: sql.Composable, column_type: str) -> sql.Composable:
@@ -72,12 +76,13 @@ def own_output(column: sql.Composable, column_type: str) -> sql.Composable:
     return sql.SQL("abbrev({})" if bare(column_type) == "inet" else "{}::text").format(column)
 
 
-def address(column: sql.Composable, column_type: str) -> sql.Composable:
-    """Return a network address as text, without the mask that leaves one host."""
-    if bare(column_type) == "inet":
-        return own_output(column, column_type)
-    mask = "case when position(':' in {0}::text) > 0 then '/128$' else '/32$' end"
-    return sql.SQL(f"regexp_replace({{0}}::text, {mask}, '')").format(column)
+def address(column: sql.Composable, column_type: str, unread: str = "null") -> sql.Composable:
+    """Return a network address as text, without the mask that leaves one host; `unread` of what is none."""
+    name = bare(column_type)
+    if name in ("inet", "cidr"):
+        return sql.SQL("abbrev({}::inet)").format(column)
+    read = f"case when {{0}}::text ~ {{1}} then abbrev({{0}}::text::inet) else {unread} end"
+    return sql.SQL(read).format(column, _whole_text(ADDRESS_PATTERN))
 
 
 def _when(condition: str, text: str, *values: sql.Composable) -> sql.Composable:
@@ -156,5 +161,5 @@ _TEXTS: Mapping[KeyType, Callable[[sql.Composable, str], sql.Composable]] = {
     KeyType.BOOLEAN: _boolean,
     KeyType.DATE: _date,
     KeyType.TIMESTAMP: _timestamp,
-    KeyType.INET: lambda column, name: sql.SQL("nullif({}, '')").format(address(column, name)),
+    KeyType.INET: address,
 }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from makewhole.compute.decode.avro.avro_format import AvroFormat
 from makewhole.compute.decode.connect.change_events import ChangeEventFormat
 from makewhole.compute.decode.connect.connect_values import ConnectFormat
+from makewhole.compute.decode.deleted_rows import DeletedRowsFormat
 from makewhole.compute.decode.json_values import JSON
 from makewhole.compute.decode.record_keys import RECORD_KEY_FORMATS, TEXT_KEYS, RecordKeyFormat
 from makewhole.compute.decode.schema_keys import avro_keys, protobuf_keys
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 _of_file = lru_cache(FileSchema)
 _ELEMENTS = ElementFormat()
+_OF_ROWS = ("json", "connect", "avro", "protobuf")
+"""Formats whose values can be marked as those of deleted rows."""
 
 
 @lru_cache
@@ -92,6 +95,7 @@ def format_of(point: TopicPoint, storage: Storage | None = None) -> ValueFormat:
         ConfigurationError: the connection to its registry is not there, or cannot be understood.
     """
     form = FORMATS[point.value](point, storage) if point.explode is None else _ELEMENTS
+    form = DeletedRowsFormat(form) if point.explode is None and point.value in _OF_ROWS else form
     return UnitFormat(form, dict(point.units)) if point.units else form
 
 

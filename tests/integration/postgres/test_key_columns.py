@@ -49,6 +49,8 @@ NATIVE = [
     ("timestamp", KeyType.TIMESTAMP),
     ("timestamptz(3)", KeyType.TIMESTAMP),
     ("char(12)", KeyType.CHAR),
+    ("inet", KeyType.INET),
+    ("cidr", KeyType.INET),
 ]
 MANY = settings(
     max_examples=len(seeds(9)),
@@ -130,6 +132,34 @@ def test_a_column_of_a_type_has_the_keys_of_the_json_that_is_made_of_it(
         assert found_again(people, shape, keys) == dict.fromkeys(
             [number for number, key in keys.items() if key is not None], True
         )
+
+    check()
+
+
+def test_an_address_that_is_no_network_finds_no_row_of_a_column_of_networks(people: People) -> None:
+    fill(people, "cidr", ["2001:db8::/32"])
+    shape = people.shape(compare={"number": "int"}, key_layout=(KeyType.INET,))
+
+    with connect(people.connection) as session:
+        table = describe_table(session, shape.point)
+        found = {key: len(rows_of_key(session, table, shape.point, key)) for key in ("2001:db8::/32", "2001:db8::1/32")}
+
+    assert found == {"2001:db8::/32": 1, "2001:db8::1/32": 0}
+
+
+@pytest.mark.parametrize("column_type", ["inet", "cidr"])
+def test_an_address_in_any_form_is_the_key_of_the_column_that_takes_it(people: People, column_type: str) -> None:
+    @MANY
+    @given(st.lists(SPELLINGS[KeyType.INET], min_size=20, max_size=20))
+    def check(values: list[str]) -> None:
+        fill(people, column_type, values)
+        keys = keys_of(people, people.shape(compare={"number": "int"}, key_layout=(KeyType.INET,)))
+        read = {number: rendered(values[number], KeyType.INET) for number in keys}
+        shortened = {number for number, text in read.items() if text is None}
+        assert {values[number] for number in shortened} <= {"10/8", "10.1", "::1.2.3", "1.2.3.4/032"}
+        assert {number: key for number, key in keys.items() if number not in shortened} == {
+            number: text for number, text in read.items() if number not in shortened
+        }
 
     check()
 

@@ -97,6 +97,24 @@ def test_the_key_of_a_deletion_is_that_of_the_row_before(shop: ReconciledShop, p
     assert shop.found(context, STORE_HOP) == {}
 
 
+def test_a_row_that_is_marked_as_deleted_is_not_brought_back(shop: ReconciledShop) -> None:
+    """Debezium's `ExtractNewRecordState` with `delete.tombstone.handling.mode=rewrite`."""
+    settings = {"value": "json", "record_key": "json", "version": '"$.lsn"'}
+    describe(shop, settings=settings)
+    made = orders(range(6))
+    events = [(order, compact({**order, "lsn": order["number"] + 1, "__deleted": "false"})) for order in made]
+    gone = [(order, compact({**order, "lsn": 100, "__deleted": "true"})) for order in made[2:4]]
+    send(shop, [*events, *gone], json_key)
+    shop.write("warehouse", [*made[:2], *made[3:]])
+
+    context = shop.judge_and_ask_the_gate()
+    plan_window(context)
+    compensate_window(context, lambda _: None)
+
+    assert shop.found(context, STORE_HOP) == {"O3": ("mismatched", "stale_version")}
+    assert "O2" not in {key for (key,) in shop.sql("select id from warehouse")}
+
+
 def test_a_value_that_was_not_sent_is_compared_with_nothing_and_not_written(shop: ReconciledShop) -> None:
     describe(shop)
     made = orders(range(4))

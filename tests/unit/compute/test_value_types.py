@@ -142,7 +142,8 @@ def test_comparisons_are_read_in_the_type_of_their_column(where: str, kind: Colu
 @pytest.mark.parametrize("nature", ["text", "uuid", "boolean", "inet", "mood", "character"])
 def test_an_order_of_values_that_have_none_is_refused(nature: str) -> None:
     kind = ColumnKind.of(nature)
-    literal = {"boolean": "'t'", "uuid": "'6F9619FF-8B86-D011-B42D-00C04FC964FF'"}.get(nature, "'a'")
+    own = {"boolean": "'t'", "uuid": "'6F9619FF-8B86-D011-B42D-00C04FC964FF'", "inet": "'::1'"}
+    literal = own.get(nature, "'a'")
     _, problems = types_of(kind, kind, pipeline(where=f"x < {literal}"))
     assert len(problems) == 1
     assert f"shop.orders.x (point orders) is of type {nature} and shop.copy.x" in problems[0]

@@ -73,6 +73,13 @@ def test_values_have_the_texts_that_records_have(
 
 def test_own_texts_are_those_that_sql_writes() -> None:
     assert own_texts(pa.array([time(1, 2, 3, 4)], pa.time64("us"))).to_list() == ["01:02:03.000004"]
+    clocks = [time(10, 0), time(0, 0), time(9, 30, 50, 500_000), None]
+    assert own_texts(pa.array(clocks, pa.time32("ms"))).to_list() == ["10:00:00", "00:00:00", "09:30:50.5", None]
+    finer = pa.array([36_000_000_000_001], pa.time64("ns"))
+    assert own_texts(finer).to_list() == ["10:00:00.000000001"]
+    assert own_texts(pa.array([clocks], pa.list_(pa.time64("us")))).to_list() == [
+        '["10:00:00","00:00:00","09:30:50.5",null]'
+    ]
     assert own_texts(pa.array([b"\x00\xff", None], pa.binary())).to_list() == ["\\x00ff", None]
     ids = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([bytes(range(16))], pa.binary(16)))
     assert own_texts(ids).to_list() == ["00010203-0405-0607-0809-0a0b0c0d0e0f"]
@@ -126,6 +133,20 @@ def test_rows_are_texts_of_json_with_exact_numbers() -> None:
     assert json_texts(pa.array([float("nan")], pa.float64())) == ['"NaN"']
 
 
+def test_maps_are_objects_by_the_texts_of_their_keys() -> None:
+    def read(kind: Any, value: Any) -> str | None:
+        return json_texts(pa.array([value], pa.map_(kind, pa.int8())))[0]
+
+    assert read(pa.string(), [("a", 1), ("b", None)]) == '{"a":1,"b":null}'
+    assert read(pa.int32(), [(10, 1)]) == '{"10":1}'
+    assert read(pa.bool_(), [(True, 1)]) == '{"true":1}'
+    assert read(pa.float64(), [(1.5, 1)]) == '{"1.5":1}'
+    assert read(pa.date32(), [(date(2025, 3, 1), 1)]) == '{"2025-03-01":1}'
+    assert read(pa.string(), []) == "{}"
+    assert read(pa.string(), None) is None
+    assert read(pa.string(), [("a", 1), ("a", 2)]) == '[{"key":"a","value":1},{"key":"a","value":2}]'
+
+
 _SCALARS: dict[Any, st.SearchStrategy[Any]] = {
     pa.int64(): st.integers(-(2**63), 2**63 - 1),
     pa.float64(): st.floats(),
@@ -172,7 +193,8 @@ def test_of_exact_values_the_same_column_is_made_again(data: st.DataObject) -> N
 def test_a_value_that_a_column_cannot_hold_is_no_value_of_it() -> None:
     wrong: list[tuple[Any, Any]] = [
         (1.5, pa.int64()), (2**31, pa.int32()), ("x", pa.date32()), (Decimal("123.4"), pa.decimal128(3, 1)),
-        ({"q": 1}, NESTED), ([1], pa.string()), ("zz", pa.binary()), ("25:00", pa.time64("us")),
+        ({"q": 1}, NESTED), ("zz", pa.binary()), ("25:00", pa.time64("us")),
+        ("10:00:00+02:00", pa.time64("us")), ("10:00:00.0005", pa.time32("ms")), ("10:00:00.0000001", pa.time64("us")),
         (3, pa.list_(pa.int8())),
     ]  # fmt: skip
     for value, kind in wrong:
@@ -180,6 +202,9 @@ def test_a_value_that_a_column_cannot_hold_is_no_value_of_it() -> None:
             exact_value(Decimal(str(value)) if isinstance(value, float) else value, kind)
     assert exact_value("2025-03-01T10:00:00.123456Z", pa.timestamp("us", "UTC")) == 1_740_823_200_123_456
     assert exact_value(5, pa.string()) == "5"
+    assert exact_value([1], pa.string()) == "[1]"
+    assert exact_value("10:00:00.5", pa.time32("ms")) == 36_000_500
+    assert exact_value("10:00:00.000000001", pa.time64("ns")) == 36_000_000_000_001
     assert pl.Series([exact_value("2025-03-01", pa.date32())]).cast(pl.Date)[0] == date(2025, 3, 1)
 
 

@@ -9,6 +9,7 @@ from makewhole.compute.keys import KeyProblem
 
 DEEPEST = 200
 _MOST_INT_DIGITS = 4_000
+_PREFIX_BYTES = 5
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _BRACKET = re.compile(r"[\[\]{}]")
 
@@ -21,6 +22,11 @@ def parse_document(value: bytes | None, above: int = 0) -> Any:
     """
     if value is None:
         raise KeyProblem("value is null (a tombstone)")
+    if value[:1] == b"\0" and value[_PREFIX_BYTES:].lstrip().startswith(b"{"):
+        raise KeyProblem(
+            "value is JSON behind the prefix of a schema registry (a zero byte and the number of a schema), as a "
+            "serializer of JSON Schema writes it, which is not read; have its producer write JSON without it"
+        )
     document = parse_json(value, above)
     if not isinstance(document, dict):
         raise KeyProblem("value is not a JSON object")

@@ -27,7 +27,31 @@ def unaccounted_columns(pipeline: Pipeline, connections: Mapping[str, Connection
         TransientError: a database does not answer.
     """
     writing = [hop for hop in pipeline.hops if Remedy.UPSERT in (hop.remedies.missing, hop.remedies.vanished)]
-    return _unaccounted(pipeline, writing, connections)
+    correcting = [hop for hop in pipeline.hops if hop.remedies.mismatched is Remedy.UPSERT]
+    with OpenTables(connections, "reading the columns of its tables") as tables:
+        whole = [problem for hop in correcting for problem in _whole_columns(pipeline, hop, tables)]
+    return [*whole, *_unaccounted(pipeline, writing, connections)]
+
+
+def _whole_columns(pipeline: Pipeline, hop: Hop, tables: OpenTables) -> Iterator[Problem]:
+    """Yield the compared columns of which a table knows the parts alone: a row is corrected by these."""
+    target = pipeline.points[hop.target]
+    if not can_look_up(target):
+        return
+    known = tables.of(target).description.columns
+    for name in compared_on(pipeline, hop):
+        if name not in known:
+            place = target.column_place(name)
+            parts = [column for column in known if column.startswith(f"{place}.")]
+            named = ", ".join(
+                f"{new}: {column}" for column, new in names_for({one: one for one in parts}, known).items()
+            )
+            yield _problem(
+                hop,
+                "compensation.mismatched",
+                f"{target.table}.{place} has parts, and 'upsert' writes each part by its name",
+                f"Compare its parts, under `columns` of point {target.name}: `{named}`; or report what differs",
+            )
 
 
 def unaccounted_if_written(pipeline: Pipeline, hop: Hop, connections: Mapping[str, Connection]) -> list[Problem]:

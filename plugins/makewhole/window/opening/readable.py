@@ -1,14 +1,16 @@
 """Refuse a window whose tables cannot be read as the pipeline file says: every column at once."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from makewhole.compute.canonical import PARTS
 from makewhole.compute.key_layout import KeyLayout, key_layout
 from makewhole.compute.same_place import with_identities
-from makewhole.compute.value_types import value_types
+from makewhole.compute.value_types import Kinds, value_types
 from makewhole.model.connection import Connection
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.pipeline import Pipeline
+from makewhole.model.places.compared_columns import all_compared
 from makewhole.model.value_types import ValueTypes
 from makewhole.tables.columns import ColumnsRead
 from makewhole.window.opening.abilities import unfit_abilities
@@ -42,6 +44,7 @@ def readable_tables(pipeline: Pipeline, connections: Mapping[str, Connection]) -
     if columns.problems:
         raise ConfigurationError([*columns.problems, *of_progress])
     types, problems = value_types(pipeline, columns.kinds)
+    types = _with_parts(types, pipeline, columns.kinds)
     problems += of_progress
     problems += unfit_versions(pipeline, columns.kinds)
     placed = with_identities(pipeline, columns.places)
@@ -56,6 +59,15 @@ def readable_tables(pipeline: Pipeline, connections: Mapping[str, Connection]) -
     if problems:
         raise ConfigurationError(problems)
     return ReadableTables(columns=columns, layout=layout, types=types)
+
+
+def _with_parts(types: ValueTypes, pipeline: Pipeline, kinds: Kinds) -> ValueTypes:
+    """Return the types with that of columns which a table holds in parts, and which are read as JSON otherwise."""
+    written = {name: kind for hop in pipeline.hops for name, kind in hop.write.items()}
+    read = types.of_values({**written, **all_compared(pipeline)})
+    of_parts = {name for columns in kinds.values() for name, kind in columns.items() if kind.full_type == PARTS}
+    parts = {name: PARTS for name, declared in read.items() if declared == "json" and name in of_parts}
+    return replace(types, values={**types.values, **parts})
 
 
 def problems_of_tables(pipeline: Pipeline, connections: Mapping[str, Connection]) -> tuple[Problem, ...]:

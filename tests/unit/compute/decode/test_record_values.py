@@ -234,6 +234,12 @@ def test_hostile_values_stop_nothing_and_leave_their_neighbours_alone(value: byt
     [
         (None, "value is null (a tombstone)"),
         (b"", "value is not JSON"),
+        (
+            b'\0\0\0\0\xff{"id":"a"}',
+            "value is JSON behind the prefix of a schema registry (a zero byte and the number of a schema), as a "
+            "serializer of JSON Schema writes it, which is not read; have its producer write JSON without it",
+        ),
+        (b'\0{"id":"a"}', "value is not JSON"),
         (b"[]", "value is not a JSON object"),
         (b'{"id":"cut', "value is not JSON"),
         (b'{"id":"a"}{"id":"b"}', "value is not JSON"),

@@ -120,6 +120,16 @@ _LOGICAL_OF = {
         *(f"{local}timestamp-{unit}" for local in ("", "local-") for unit in ("millis", "micros", "nanos")),
     ),
 }
+_CONNECT_NAMES = {
+    "io.debezium.time.Date": "date",
+    "io.debezium.time.Time": "time-millis",
+    "io.debezium.time.MicroTime": "time-micros",
+    "io.debezium.time.Timestamp": "timestamp-millis",
+    "io.debezium.time.MicroTimestamp": "timestamp-micros",
+    "io.debezium.time.NanoTimestamp": "timestamp-nanos",
+}
+"""Types of Debezium that Kafka Connect's AvroConverter names by `connect.name` alone, by the logical types that are the
+same."""
 
 
 def parse_schema(text: str, references: Iterable[SchemaText] = ()) -> AvroType:
@@ -198,7 +208,7 @@ class _Parser:
 
 
 def _logical(made: AvroType, schema: Mapping[str, Any]) -> AvroType:
-    logical = schema.get("logicalType")
+    logical = schema.get("logicalType") or _CONNECT_NAMES.get(str(schema.get("connect.name")))
     if logical == "decimal" and made.kind in ("bytes", "fixed"):
         precision, scale = schema.get("precision"), schema.get("scale", 0)
         if isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision <= MOST_DIGITS:

@@ -1,6 +1,7 @@
 """Decode Debezium's change events: the fields of the row after the change, with or without Connect's envelope.
 
-A deletion (`op: d`) has none; its key is that of the row before. The event's own fields stand under `EVENT`. Source:
+A deletion (`op: d`) has none; its key is that of the row before. The event's own fields stand under `EVENT`. Rows of
+MongoDB are texts of its extended JSON. Source:
 https://debezium.io/documentation/reference/3.2/connectors/postgresql.html#postgresql-change-events-value
 """
 
@@ -12,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 
 from makewhole.compute.decode.connect.envelope_parser import EnvelopeParser
+from makewhole.compute.decode.connect.extended_json import plain_document
 from makewhole.compute.decode.connect.payload_columns import decode_payloads, payloads_by_opening
 from makewhole.compute.decode.connect.payload_elements import PayloadDivision
 from makewhole.compute.decode.json_document import parse_json
@@ -101,15 +103,25 @@ class ChangeEventFormat:
 def _row_of(event: dict[str, Any]) -> Mapping[str, Any]:
     op = event["op"]
     if op == "d":
-        before = event.get("before")
+        before = _document(event.get("before"))
         raise Deletion("value is a deletion (op d)", {**(before if isinstance(before, dict) else {}), EVENT: event})
     if op not in _ROW_OPS:
         reason = _NO_ROW.get(op) if isinstance(op, str) else None
         raise KeyProblem(reason or "value is a change event of an unknown kind (its op is none of c, u, d, r, t, m)")
-    row = event.get("after")
+    row = _document(event.get("after"))
     if not isinstance(row, dict):
         raise KeyProblem("value is a change event without the row after the change")
     return {**row, EVENT: event}
+
+
+def _document(row: Any) -> Any:
+    """Return a row; of MongoDB, whose rows are texts of JSON, the document in the text."""
+    if not isinstance(row, str):
+        return row
+    try:
+        return plain_document(parse_json(row.encode("utf-8", "surrogatepass")))
+    except KeyProblem:
+        return row
 
 
 def _decode_events(events: ArrowArray, schema: Any, wanted: Mapping[str, WantedLeaf]) -> DecodedParts:

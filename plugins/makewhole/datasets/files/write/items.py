@@ -93,7 +93,7 @@ def _values(chunk: FileChunk, item: UpsertRow, fields: dict[str, Any], old: RowI
     parts = unwritable(chunk.schema, item.columns)
     if parts:
         raise ActionRefusedError.of(
-            RefusalCode.UNFIT, f"{', '.join(parts)} would be written, and columns of parts and of lists are not"
+            RefusalCode.UNFIT, f"{', '.join(parts)} would be written, and parts of columns are not"
         )
     values = {name: fields.get(name) for name in item.columns}
     try:
