@@ -53,6 +53,27 @@ join makewhole.planned_action as action on action.plan = position.plan and actio
 where position.plan = any(%(plans)s) and position.topic_id = any(%(topic_ids)s)
 order by key_hash
 
+-- sent_of_keys --
+-- Read where plans sent records of some keys, whichever pipeline is theirs: those of chunks that have a receipt, and of
+-- chunks of which it is not known whether they happened.
+with sent as materialized (
+    select plan, target, chunk, seq, key_hash from makewhole.planned_action
+    where key_hash = any(%(hashes)s::text[]) and plan <> %(but)s
+    and remedy in ('redeliver', 'produce') and refusal is null
+)
+select sent.key_hash, position.topic_id, position.partition, written.at as offset,
+       clock_timestamp() - coalesce(receipt.observed_at, plan.settled_at, plan.began_at, plan.frozen_at) as age
+from (select distinct plan, target, chunk from sent) as wanted
+join makewhole.plan on plan.id = wanted.plan
+join makewhole.replayed_position as position
+    on (position.plan, position.target, position.chunk) = (wanted.plan, wanted.target, wanted.chunk)
+cross join lateral unnest(position.seqs, position.offsets) as written (seq, at)
+join sent on sent.plan = wanted.plan and sent.seq = written.seq
+left join makewhole.chunk as receipt
+    on (receipt.plan, receipt.target, receipt.chunk) = (wanted.plan, wanted.target, wanted.chunk)
+where receipt.observed_at is not null or plan.is_unknown or plan.settled_at is null
+order by sent.key_hash, position.topic_id, position.partition, written.at
+
 -- last_seen --
 -- Read what was last observed of a topic by the moment at which a window revision was opened.
 select observation.topic_id, observation.stable_offsets

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from makewhole.model.plan import Plan
@@ -70,6 +71,26 @@ def keys_written(
     yield from rows_in_pieces(journal, "replayed_position", "keys_written", parameters)
 
 
+@dataclass(frozen=True, kw_only=True)
+class SentRecord:
+    """The place of a record of a key that a plan sent, or may have sent, and for how long it has been there."""
+
+    topic_id: str
+    partition: int
+    offset: int
+    age: timedelta
+
+
+def sent_of_keys(journal: PgConnection, key_hashes: Iterable[str], *, but: str) -> dict[str, list[SentRecord]]:
+    """Return by key hash the records that plans sent, whichever pipeline is theirs; those of the plan `but` are left
+    out. What a plan noted and did not commit is among them while that is not known."""
+    sent: dict[str, list[SentRecord]] = {}
+    for key_hash, topic_id, partition, offset, age in _run(journal, "sent_of_keys", hashes=sorted(key_hashes), but=but):
+        record = SentRecord(topic_id=topic_id, partition=partition, offset=offset, age=age)
+        sent.setdefault(key_hash, []).append(record)
+    return sent
+
+
 def last_seen(journal: PgConnection, plan: Plan, point: str) -> SeenLog | None:
     """Return what was observed of a topic when the plan's window revision was opened: what was judged reaches at least
     as far. None: nothing was observed."""
@@ -112,6 +133,11 @@ class PlanInJournal:
         if seen is None and point in self.log_ends:
             return SeenLog(topic_id=None, offsets=self.log_ends[point])
         return seen
+
+    def sent_before(self, key_hashes: Iterable[str]) -> Mapping[str, Sequence[SentRecord]]:
+        """Return the records of keys that other plans sent, by key hash."""
+        with self.transaction() as journal:
+            return sent_of_keys(journal, key_hashes, but=self.plan.id)
 
     def own_positions(self, point: str, topic_id: str) -> RecordPositions:
         """Return where the plan wrote to a topic, whichever of its targets that is."""
