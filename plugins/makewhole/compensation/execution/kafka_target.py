@@ -27,13 +27,13 @@ class KafkaTarget:
         self._topic_id = ""
 
     def done(self) -> list[DoneChunk]:
+        self._rules = self._writer.rules()
         # Before the plan was begun nothing was written, so that a missing marker means 0 chunks.
         chunks = (
             self._done_chunks(self._at_target.chunks_in_journal())
             if self._at_target.is_begun
             else self._writer.open() or 0
         )
-        self._rules = self._writer.rules()
         self._topic_id = describe_topic(self._writer.connection, self._writer.topic).topic_id
         return [self._done(chunk) for chunk in range(chunks)]
 
