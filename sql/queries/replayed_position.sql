@@ -76,7 +76,7 @@ order by sent.key_hash, position.topic_id, position.partition, written.at
 
 -- last_seen --
 -- Read what was last observed of a topic by the moment at which a window revision was opened.
-select observation.topic_id, observation.stable_offsets
+select observation.topic_id, observation.stable_offsets, observation.leader_epochs
 from makewhole.observation
 join makewhole.window as judged
     on judged.pipeline = %(pipeline)s and judged.number = %(number)s and judged.revision = %(revision)s

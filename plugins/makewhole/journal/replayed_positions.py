@@ -104,8 +104,12 @@ def seen_when_opened(journal: PgConnection, window: Window, point: str) -> SeenL
 
 def _seen(journal: PgConnection, pipeline: str, revision: tuple[int, int], point: str) -> SeenLog | None:
     parameters = {"pipeline": pipeline, "number": revision[0], "revision": revision[1], "point": point}
-    for topic_id, offsets in _run(journal, "last_seen", **parameters):
-        return SeenLog(topic_id=topic_id, offsets={int(number): at for number, at in (offsets or {}).items()})
+    for topic_id, offsets, epochs in _run(journal, "last_seen", **parameters):
+        return SeenLog(
+            topic_id=topic_id,
+            offsets={int(number): at for number, at in (offsets or {}).items()},
+            leader_epochs={int(number): tuple(map(tuple, ends)) for number, ends in (epochs or {}).items()},
+        )
     return None
 
 
