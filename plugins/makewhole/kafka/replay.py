@@ -310,13 +310,22 @@ def topic_rules(connection: KafkaConnection, topic: str) -> TopicRules:
         name: entry.value
         for name, entry in admin.describe_configs([resource])[resource].result(_TIMEOUT_SECONDS).items()
     }
+    retention_ms = int(configs["retention.ms"]) if "delete" in configs["cleanup.policy"] else -1
     return TopicRules(
         partitions=frozenset(metadata.partitions),
         max_message_bytes=int(configs["max.message.bytes"]),
-        max_ahead_ms=int(configs["message.timestamp.after.max.ms"]),
-        max_behind_ms=int(configs["message.timestamp.before.max.ms"]),
+        max_ahead_ms=_timestamp_limit(configs, "message.timestamp.after.max.ms"),
+        max_behind_ms=_timestamp_limit(configs, "message.timestamp.before.max.ms"),
         is_create_time=configs["message.timestamp.type"] == "CreateTime",
+        retention_ms=None if retention_ms < 0 else retention_ms,
     )
+
+
+def _timestamp_limit(configs: Mapping[str, str], name: str) -> int:
+    """Return how far a timestamp may be from now: before Kafka 3.6 one setting says it for both directions, and up to
+    3.9 where the newer one is not set (KIP-937)."""
+    limit = int(configs.get(name, _NO_LIMIT_MS))
+    return limit if limit != _NO_LIMIT_MS else int(configs.get("message.timestamp.difference.max.ms", _NO_LIMIT_MS))
 
 
 def now_ms() -> int:

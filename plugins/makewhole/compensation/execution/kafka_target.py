@@ -51,6 +51,7 @@ class KafkaTarget:
         self, chunk: int, records: ReplayRecords, guard: Callable[[], None], on_sent: Callable[[], None]
     ) -> DoneChunk:
         """Write a chunk; after a failed attempt, fence the old producer and read by the marker if it happened."""
+        records = records.lasting(self._rules or self._writer.rules(), now_ms())
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 self._writer.write(chunk, records, on_sent, partial(self._note, chunk))

@@ -1,4 +1,4 @@
-"""Test that records are sent as their topic takes them: how large batches are."""
+"""Test that records are sent as their topic takes them: how large batches are, and how old records."""
 
 import json
 from dataclasses import replace
@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from makewhole.compensation.execution.run_plan import run_plan
-from makewhole.kafka.replay import ReplayWriter
+from makewhole.kafka.replay import ReplayWriter, now_ms
 from makewhole.model.errors import PermanentError
 from makewhole.model.verdict import Verdict
-from tests.integration.compensation.world import PARTITIONS, PlanWorld
+from tests.integration.compensation.world import BORN_MS, PARTITIONS, PlanWorld
 from tests.world.topics import change_topic
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
@@ -52,3 +52,32 @@ def test_a_limit_that_is_lowered_while_a_plan_runs_stops_it_with_its_reason(
     with pytest.raises(PermanentError, match=rf"max\.message\.bytes of {large.topic} is lower now"):
         run_plan(large.journal, plan.id, large.targets)
     assert large.replayed() == []
+
+
+def test_what_retention_would_delete_is_sent_with_the_present_time_and_names_its_own(world: PlanWorld) -> None:
+    """The originals are of 2013, and come from the archive."""
+    change_topic(world.admin, world.topic, {"retention.ms": 604_800_000})
+    began = now_ms()
+    world.send(range(2))
+    (recent,) = (position for position, record in world.originals.items() if record.key == b"K1")
+    world.originals[recent] = replace(world.originals[recent], timestamp_ms=began - 3_600_000)
+    plan = world.plan([world.finding(number, Verdict.MISSING) for number in range(2)])
+
+    world.run(plan.id)
+
+    sent = {record.key_text: record for record in world.replayed()}
+    assert began <= sent["K0"].timestamp_ms <= now_ms()
+    assert dict(sent["K0"].headers)["makewhole-timestamp"] == str(BORN_MS).encode()
+    assert sent["K1"].timestamp_ms == began - 3_600_000
+    assert "makewhole-timestamp" not in dict(sent["K1"].headers)
+
+
+@pytest.mark.parametrize("settings", [{"retention.ms": -1}, {"cleanup.policy": "compact"}])
+def test_what_no_retention_deletes_keeps_its_time(world: PlanWorld, settings: dict[str, object]) -> None:
+    world.send(range(1))
+    change_topic(world.admin, world.topic, settings)
+    plan = world.plan([world.finding(0, Verdict.MISSING)])
+
+    world.run(plan.id)
+
+    assert [record.timestamp_ms for record in world.replayed()] == [BORN_MS]
