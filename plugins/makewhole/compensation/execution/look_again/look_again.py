@@ -5,6 +5,8 @@ points that lacked a key are asked once more, and so is the topic of which a rec
 from where it was last looked at.
 """
 
+import math
+import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -38,6 +40,8 @@ from makewhole.tables.tables import Tables
 
 _ASKED = attrgetter("remedy", "absent_at", "once", "groups", "repeats", "erasable", "unknown_to", "passed", "resent_to")
 
+_READERS_SECONDS = 30.0  # to list the groups asks every coordinator: not with each chunk
+
 RefusalsByKey = Mapping[str, Refusal]
 """Key → why its record is not sent."""
 
@@ -54,7 +58,7 @@ class LookAgain(ClosingContext):
         self._keys = pl.Series("key", pl.from_arrow(keys), dtype=pl.String)
         self._own = OwnRecords(plan.plan.id, partial(plan.own_positions, plan.target))
         self._tails: dict[str, TopicTail] = {}
-        self._readers: list[str] | None = None
+        self._readers, self._readers_asked_at = list[str](), -math.inf
         self._stack = ExitStack()
         hops = {hop.name: hop for target in targets.values() for hop in target.hops}
         pending_max_age = max((target.pending_max_age for target in targets.values()), default=timedelta(0))
@@ -111,7 +115,8 @@ class LookAgain(ClosingContext):
         target = self._targets.get(self._plan.target)
         if groups is None or target is None or not has_log(target.point):
             return {}
-        if self._readers is None:
+        if time.monotonic() - self._readers_asked_at > _READERS_SECONDS:
+            self._readers_asked_at = time.monotonic()
             connection = kafka_of(target.connection)
             self._readers = [reader.group for reader in topic_readers(connection, target.point.topic)]
         unknown = [group for group in self._readers if group not in groups]
