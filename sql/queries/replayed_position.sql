@@ -26,8 +26,8 @@ where plan = %(plan)s and target = %(target)s and topic_id = %(topic_id)s
 order by partition, first_offset
 
 -- positions_between --
--- Read where the plans of a pipeline wrote within some ranges of partitions and offsets: the plan, the position, the key
--- that the record has there, and whether it was produced (it repeats no record of the topic).
+-- Read where plans wrote within some ranges of partitions and offsets, whichever pipeline is theirs: the plan, the
+-- position, the key that the record has there, and whether it was produced (it repeats no record of the topic).
 select position.plan, position.partition, written.at as offset,
        case when action.remedy = 'reverse' then action.before::jsonb ->> 'reversal_key_hash' else action.key_hash end
            as key_hash, action.remedy = 'produce' as is_produced
@@ -37,7 +37,6 @@ join makewhole.replayed_position as position
     on position.topic_id = wanted.topic_id
     and position.partition >= wanted.first and (wanted.last is null or position.partition <= wanted.last)
     and position.last_offset >= wanted.lo and (wanted.hi is null or position.first_offset < wanted.hi)
-join makewhole.plan on plan.id = position.plan and plan.pipeline = %(pipeline)s
 cross join lateral unnest(position.seqs, position.offsets) as written (seq, at)
 join makewhole.planned_action as action on action.plan = position.plan and action.seq = written.seq
 where written.at >= wanted.lo and (wanted.hi is null or written.at < wanted.hi)

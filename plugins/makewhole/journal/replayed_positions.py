@@ -41,9 +41,9 @@ def of_plan(journal: PgConnection, plan: str, target: str, topic_id: str) -> Rec
     return _positions(_run(journal, "positions_of_plan", plan=plan, target=target, topic_id=topic_id))
 
 
-def between(journal: PgConnection, pipeline: str, spans: Iterable[PositionSpan]) -> Iterator[list[Any]]:
-    """Yield the records that the plans of a pipeline wrote within these spans, or noted and did not commit, so many at
-    a time: rows with `plan`, `partition`, `offset`, `key_hash` and `is_produced`.
+def between(journal: PgConnection, spans: Iterable[PositionSpan]) -> Iterator[list[Any]]:
+    """Yield the records that plans wrote within these spans, or noted and did not commit, so many at a time: those of
+    all pipelines, as several may read a topic. Rows with `plan`, `partition`, `offset`, `key_hash` and `is_produced`.
 
     The key hash is of the key that the record has there; None: of a reversal that no hop judges. Produced: the topic
     had no record of the key before, so that the record repeats none.
@@ -52,7 +52,6 @@ def between(journal: PgConnection, pipeline: str, spans: Iterable[PositionSpan])
     if not wanted:
         return
     parameters = {
-        "pipeline": pipeline,
         "topic_ids": [span.topic_id for span in wanted],
         "firsts": [span.first for span in wanted],
         "lasts": [span.last for span in wanted],
