@@ -128,8 +128,7 @@ def test_a_truncation_in_mid_scan_is_noticed_and_names_its_place(losing: Losing)
 
 @pytest.mark.extended
 def test_what_came_at_offsets_that_were_given_away_again_has_arrived(losing: Losing) -> None:
-    """A broker starts, loses the end of its log, and starts again. What is told apart is what came behind the place up
-    to which the log is the one that was seen."""
+    """Takes long: a broker starts, loses the end of its log, and starts again."""
     losing.produce(100)
     with TopicLog(losing.connection, losing.topic) as log:
         observed = read_topic_state(log)
