@@ -93,6 +93,7 @@ create table makewhole.observation (
     observed_at timestamptz not null,
     topic_id text,
     stable_offsets jsonb,
+    leader_epochs jsonb, -- partition → [epoch, end offset] of the last records before its stable offset, ascending
     pg_snapshot text,
     primary key (pipeline, point, observed_at)
 );

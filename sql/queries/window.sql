@@ -215,8 +215,11 @@ select clock_timestamp();
 
 -- observe --
 -- Write what exists at a point now.
-insert into makewhole.observation (pipeline, point, observed_at, topic_id, stable_offsets, pg_snapshot)
-values (%(pipeline)s, %(point)s, %(observed_at)s, %(topic_id)s, %(stable_offsets)s, %(pg_snapshot)s)
+insert into makewhole.observation
+    (pipeline, point, observed_at, topic_id, stable_offsets, leader_epochs, pg_snapshot)
+values (
+    %(pipeline)s, %(point)s, %(observed_at)s, %(topic_id)s, %(stable_offsets)s, %(leader_epochs)s, %(pg_snapshot)s
+)
 on conflict do nothing;
 
 -- observations_since --

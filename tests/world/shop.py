@@ -43,6 +43,7 @@ class Shop(World):
     """
 
     folder: Path
+    name: str = "shop"
     topic: str = field(default_factory=lambda: f"orders-{uuid.uuid4().hex[:12]}")
     partitions: int = 1
     more_topics: list[str] = field(default_factory=list)
@@ -112,7 +113,7 @@ class Shop(World):
             "compensation": flow(compensation),
         }
         text = pipeline_file(
-            "shop",
+            self.name,
             points=points,
             hops=hops,
             settings=settings,
@@ -131,7 +132,7 @@ class Shop(World):
         """The pipeline as the file has it now."""
         text = self.file.read_text()
         if self._read is None or self._read[0] != text:
-            self._read = text, find_pipeline("shop")
+            self._read = text, find_pipeline(self.name)
         return self._read[1]
 
     def make_tables(self, more_columns: str = "") -> None:

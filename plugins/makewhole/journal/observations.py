@@ -14,12 +14,16 @@ _run = statements_of("window")
 
 @dataclass(frozen=True, kw_only=True)
 class Observation:
-    """The extent of a point at a moment: offsets below `stable_offsets`, rows visible in `pg_snapshot`."""
+    """The extent of a point at a moment: offsets below `stable_offsets`, rows visible in `pg_snapshot`.
+
+    `leader_epochs`: by partition, those of the last records below its stable offset, as a window's range has them.
+    """
 
     point: str
     observed_at: datetime
     topic_id: str | None = None
     stable_offsets: Mapping[int, int] | None = None
+    leader_epochs: Mapping[int, Sequence[tuple[int, int]]] | None = None
     pg_snapshot: str | None = None
 
 
@@ -43,7 +47,7 @@ def moment_now(journal: PgConnection) -> datetime:
 
 def put(journal: PgConnection, pipeline: str, observation: Observation) -> None:
     """Write an observation."""
-    offsets = observation.stable_offsets
+    offsets, epochs = observation.stable_offsets, observation.leader_epochs
     _run(
         journal,
         "observe",
@@ -52,6 +56,7 @@ def put(journal: PgConnection, pipeline: str, observation: Observation) -> None:
         observed_at=observation.observed_at,
         topic_id=observation.topic_id,
         stable_offsets=None if offsets is None else Json({str(part): offset for part, offset in offsets.items()}),
+        leader_epochs=None if epochs is None else Json({str(part): list(ends) for part, ends in epochs.items()}),
         pg_snapshot=observation.pg_snapshot,
     )
 
@@ -75,7 +80,11 @@ def last(journal: PgConnection, pipeline: str, point: str, until: datetime) -> O
 
 def _observed(journal: PgConnection, pipeline: str, point: str, rows: Iterable[Any]) -> list[Observation]:
     lanes = records(Lane, _run(journal, "lanes", pipeline=pipeline, point=point))
-    return [record(Observation, row, point=point, stable_offsets=_still_seen(lanes, row)) for row in rows]
+    # Without the epochs, of which nothing is asked here.
+    return [
+        record(Observation, row, point=point, stable_offsets=_still_seen(lanes, row), leader_epochs=None)
+        for row in rows
+    ]
 
 
 def _still_seen(lanes: Sequence[Lane], row: Any) -> dict[int, int] | None:

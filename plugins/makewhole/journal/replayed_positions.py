@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from makewhole.model.plan import Plan
@@ -40,9 +41,9 @@ def of_plan(journal: PgConnection, plan: str, target: str, topic_id: str) -> Rec
     return _positions(_run(journal, "positions_of_plan", plan=plan, target=target, topic_id=topic_id))
 
 
-def between(journal: PgConnection, pipeline: str, spans: Iterable[PositionSpan]) -> Iterator[list[Any]]:
-    """Yield the records that the plans of a pipeline wrote within these spans, or noted and did not commit, so many at
-    a time: rows with `plan`, `partition`, `offset`, `key_hash` and `is_produced`.
+def between(journal: PgConnection, spans: Iterable[PositionSpan]) -> Iterator[list[Any]]:
+    """Yield the records that plans wrote within these spans, or noted and did not commit, so many at a time: those of
+    all pipelines, as several may read a topic. Rows with `plan`, `partition`, `offset`, `key_hash` and `is_produced`.
 
     The key hash is of the key that the record has there; None: of a reversal that no hop judges. Produced: the topic
     had no record of the key before, so that the record repeats none.
@@ -51,7 +52,6 @@ def between(journal: PgConnection, pipeline: str, spans: Iterable[PositionSpan])
     if not wanted:
         return
     parameters = {
-        "pipeline": pipeline,
         "topic_ids": [span.topic_id for span in wanted],
         "firsts": [span.first for span in wanted],
         "lasts": [span.last for span in wanted],
@@ -70,6 +70,26 @@ def keys_written(
     yield from rows_in_pieces(journal, "replayed_position", "keys_written", parameters)
 
 
+@dataclass(frozen=True, kw_only=True)
+class SentRecord:
+    """The place of a record of a key that a plan sent, or may have sent, and for how long it has been there."""
+
+    topic_id: str
+    partition: int
+    offset: int
+    age: timedelta
+
+
+def sent_of_keys(journal: PgConnection, key_hashes: Iterable[str], *, but: str) -> dict[str, list[SentRecord]]:
+    """Return by key hash the records that plans sent, whichever pipeline is theirs; those of the plan `but` are left
+    out. What a plan noted and did not commit is among them while that is not known."""
+    sent: dict[str, list[SentRecord]] = {}
+    for key_hash, topic_id, partition, offset, age in _run(journal, "sent_of_keys", hashes=sorted(key_hashes), but=but):
+        record = SentRecord(topic_id=topic_id, partition=partition, offset=offset, age=age)
+        sent.setdefault(key_hash, []).append(record)
+    return sent
+
+
 def last_seen(journal: PgConnection, plan: Plan, point: str) -> SeenLog | None:
     """Return what was observed of a topic when the plan's window revision was opened: what was judged reaches at least
     as far. None: nothing was observed."""
@@ -83,8 +103,12 @@ def seen_when_opened(journal: PgConnection, window: Window, point: str) -> SeenL
 
 def _seen(journal: PgConnection, pipeline: str, revision: tuple[int, int], point: str) -> SeenLog | None:
     parameters = {"pipeline": pipeline, "number": revision[0], "revision": revision[1], "point": point}
-    for topic_id, offsets in _run(journal, "last_seen", **parameters):
-        return SeenLog(topic_id=topic_id, offsets={int(number): at for number, at in (offsets or {}).items()})
+    for topic_id, offsets, epochs in _run(journal, "last_seen", **parameters):
+        return SeenLog(
+            topic_id=topic_id,
+            offsets={int(number): at for number, at in (offsets or {}).items()},
+            leader_epochs={int(number): tuple(map(tuple, ends)) for number, ends in (epochs or {}).items()},
+        )
     return None
 
 
@@ -112,6 +136,11 @@ class PlanInJournal:
         if seen is None and point in self.log_ends:
             return SeenLog(topic_id=None, offsets=self.log_ends[point])
         return seen
+
+    def sent_before(self, key_hashes: Iterable[str]) -> Mapping[str, Sequence[SentRecord]]:
+        """Return the records of keys that other plans sent, by key hash."""
+        with self.transaction() as journal:
+            return sent_of_keys(journal, key_hashes, but=self.plan.id)
 
     def own_positions(self, point: str, topic_id: str) -> RecordPositions:
         """Return where the plan wrote to a topic, whichever of its targets that is."""

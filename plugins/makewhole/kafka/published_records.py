@@ -28,6 +28,7 @@ CHUNK_HEADER = "makewhole-published-chunk"
 
 _FIRST_MILLISECOND = 1  # of 1970: librdkafka takes 0 for now
 _NOW_MS = 0
+_NO_TIME = -1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +50,7 @@ class PublishedRecords:
         """Yield value, key, headers, partition and timestamp of each record."""
         chunk = (CHUNK_HEADER, f"{self.name}/{self.chunk}".encode())
         times: Any = self.rows.column("timestamp").cast(pa.int64())
-        stamps = times.fill_null(_NOW_MS).to_pylist()
+        stamps = times.fill_null(_NO_TIME).to_pylist()
         rows: Any = self.rows.drop_columns("timestamp").to_pylist()
         for row, stamp in zip(rows, stamps, strict=True):
             own: list[Header] = [(header["key"], header["value"]) for header in row["headers"] or ()]
@@ -61,7 +62,8 @@ class PublishedRecords:
                 chunk,
             ]
             partition = row["partition"] % self.partitions
-            yield row["value"], row["record_key"], headers, partition, max(stamp, _FIRST_MILLISECOND)
+            moment = _NOW_MS if stamp < 0 else max(stamp, _FIRST_MILLISECOND)
+            yield row["value"], row["record_key"], headers, partition, moment
 
 
 def is_sent(connection: KafkaConnection, topic: str, name: str, chunk: int, since: Mapping[int, int]) -> bool:

@@ -30,6 +30,9 @@ _KEEPS_BROKERS: Mapping[str, Any] = {"metadata.recovery.strategy": "none"}
 brokers, but goes on asking the forgotten coordinator of the group: commits of offsets wait for ever, and so does
 closing."""
 
+_BATCH_BYTES = 1_000_000
+_BATCH_FRAME_BYTES = 1024  # of the batch around its records, generously
+_NO_LIMIT_MS = 2**63 - 1
 _TIMEOUT_SECONDS = 30.0
 _TRANSACTION_TIMEOUT_MS = 60_000
 _NO_OFFSET = -1001
@@ -81,6 +84,7 @@ class ReplayWriter:
         self._partitioner = partitioner
         self._producer: Producer | None = None
         self._consumer: Consumer | None = None
+        self._rules: TopicRules | None = None
 
     @property
     def marker(self) -> str:
@@ -90,12 +94,13 @@ class ReplayWriter:
     def open(self) -> int | None:
         """Fence every earlier producer of this plan, then return how many chunks are done; None: there is no marker.
 
-        May be called again after any error: the producer is made again, never reused.
+        May be called again after any error: the producer is made again, never reused. Where `rules` was not asked
+        before, it is asked here.
         """
         self.close()
         with self._translated_errors("open"):
             ensure_marker_topic(self.connection)
-            self._producer = Producer(self._producer_properties())
+            self._producer = Producer(self._producer_properties(self._rules or self.rules()))
             self._producer.init_transactions(_TIMEOUT_SECONDS)
             self._consumer = Consumer(
                 client_properties(self.connection)
@@ -111,7 +116,8 @@ class ReplayWriter:
     def rules(self) -> TopicRules:
         """Return what the topic accepts now."""
         with self._translated_errors("describe"):
-            return topic_rules(self.connection, self.topic)
+            self._rules = topic_rules(self.connection, self.topic)
+        return self._rules
 
     def write(
         self,
@@ -170,7 +176,7 @@ class ReplayWriter:
                 except BufferError:
                     producer.poll(0.1)
 
-    def _producer_properties(self) -> dict[str, Any]:
+    def _producer_properties(self, rules: TopicRules) -> dict[str, Any]:
         return dict(self.connection.properties) | {
             "log_level": _ERRORS_ONLY,
             "transactional.id": self._identity,
@@ -181,6 +187,8 @@ class ReplayWriter:
             **BATCHING,
             "retry.backoff.ms": 5,  # twice as fast as the default between short transactions
             "message.max.bytes": 1_000_000_000,  # the topic decides, see TopicRules
+            # A record that is larger goes alone; a batch that the topic does not take would be refused as a whole.
+            "batch.size": max(1, min(_BATCH_BYTES, rules.max_message_bytes - _BATCH_FRAME_BYTES)),
             **_KEEPS_BROKERS,
         }
 
@@ -214,6 +222,11 @@ class ReplayWriter:
             if kafka_error.code() in _PERMANENT:
                 raise PermanentError(
                     f"{text}: {self._missing_right(kafka_error.code())}, then run the plan again"
+                ) from error
+            if kafka_error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+                raise PermanentError(
+                    f"{text}: max.message.bytes of {self.topic} is lower now than when the producer was made; raise "
+                    "it, or run this again: a plan leaves out what its topic does not take"
                 ) from error
             raise TransientError(f"{text}: try again; what happened is read from the marker") from error
 
@@ -307,13 +320,22 @@ def topic_rules(connection: KafkaConnection, topic: str) -> TopicRules:
         name: entry.value
         for name, entry in admin.describe_configs([resource])[resource].result(_TIMEOUT_SECONDS).items()
     }
+    retention_ms = int(configs["retention.ms"]) if "delete" in configs["cleanup.policy"] else -1
     return TopicRules(
         partitions=frozenset(metadata.partitions),
         max_message_bytes=int(configs["max.message.bytes"]),
-        max_ahead_ms=int(configs["message.timestamp.after.max.ms"]),
-        max_behind_ms=int(configs["message.timestamp.before.max.ms"]),
+        max_ahead_ms=_timestamp_limit(configs, "message.timestamp.after.max.ms"),
+        max_behind_ms=_timestamp_limit(configs, "message.timestamp.before.max.ms"),
         is_create_time=configs["message.timestamp.type"] == "CreateTime",
+        retention_ms=None if retention_ms < 0 else retention_ms,
     )
+
+
+def _timestamp_limit(configs: Mapping[str, str], name: str) -> int:
+    """Return how far a timestamp may be from now: before Kafka 3.6 one setting says it for both directions, and up to
+    3.9 where the newer one is not set (KIP-937)."""
+    limit = int(configs.get(name, _NO_LIMIT_MS))
+    return limit if limit != _NO_LIMIT_MS else int(configs.get("message.timestamp.difference.max.ms", _NO_LIMIT_MS))
 
 
 def now_ms() -> int:

@@ -1,7 +1,7 @@
 """Prepare the records of a chunk for the producer: find those that the broker would refuse, add lineage headers."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Protocol
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from makewhole.model.actions import ProduceExtra
-from makewhole.model.plan import CHUNK_HEADER, ORIGIN_HEADER, PLAN_HEADER, SEQ_HEADER, WINDOW_HEADER
+from makewhole.model.plan import CHUNK_HEADER, ORIGIN_HEADER, PLAN_HEADER, SEQ_HEADER, TIME_HEADER, WINDOW_HEADER
 from makewhole.model.refusal import Refusal, RefusalCode
 
 _BATCH_OVERHEAD_BYTES = 1024  # of a record alone in its batch, generously
@@ -21,6 +21,9 @@ _RECORD_OVERHEAD_BYTES = 30
 _HEADER_OVERHEAD_BYTES = 10
 _ANY_PARTITION = -1
 _NOT_COUNTED = -1
+_NEVER = -1
+_DAY_MS = 86_400_000
+_TIME_HEADER_BYTES = len(TIME_HEADER) + len(str(2**63)) + _HEADER_OVERHEAD_BYTES
 _EXTRA = msgspec.json.Decoder(ProduceExtra)
 _POWERS_OF_TEN = 10 ** np.arange(1, 10)
 
@@ -59,13 +62,22 @@ class LineageHeaders:
 
 @dataclass(frozen=True, kw_only=True)
 class TopicRules:
-    """Limits of a topic on the records that the broker accepts."""
+    """Limits of a topic on the records that the broker accepts. `retention_ms`: after how long it deletes them; None:
+    never by their times."""
 
     partitions: frozenset[int]
     max_message_bytes: int
     max_ahead_ms: int
     max_behind_ms: int
     is_create_time: bool
+    retention_ms: int | None = None
+
+    def expires_before_ms(self, now_ms: int) -> int:
+        """Return the timestamp below which a record that is sent now may be deleted before it is read: less than a day
+        is left to it, and less than half of what the topic keeps. -1: none may be."""
+        if self.retention_ms is None or not self.is_create_time:
+            return _NEVER
+        return max(_NEVER, now_ms - self.retention_ms + min(_DAY_MS, self.retention_ms // 2))
 
 
 class SentRecords(Protocol):
@@ -85,17 +97,30 @@ class ReplayRecords:
 
     Columns of `table`: `seq` (int32), `key`, `value` (binary), `headers` (list of key and value), `timestamp` (ms,
     null: now), `partition` (int32, null: by the partitioner), `origin` (string), `extra` (JSON).
+
+    Those with a timestamp below `expires_before_ms` are sent with the time of their sending, and name their own in a
+    header.
     """
 
     table: pa.Table
     lineage: LineageHeaders
+    expires_before_ms: int = _NEVER
 
     def without(self, seqs: Mapping[int, Any]) -> "ReplayRecords":
         """Return the records without those of these numbers."""
         if not seqs:
             return self
         is_left_out = np.isin(self._column("seq").to_numpy(), list(seqs))
-        return ReplayRecords(self.table.filter(pa.array(~is_left_out)), self.lineage)
+        return replace(self, table=self.table.filter(pa.array(~is_left_out)))
+
+    def lasting(self, rules: TopicRules, now_ms: int) -> "ReplayRecords":
+        """Return the records as their topic keeps them for long enough to be read."""
+        limit = rules.expires_before_ms(now_ms)
+        return replace(self, expires_before_ms=limit) if self._expires(limit).any() else self
+
+    def _expires(self, limit_ms: int) -> NDArray[np.bool_]:
+        expires: NDArray[np.bool_] = (self._timestamps_ms >= 0) & (self._timestamps_ms < limit_ms)
+        return expires
 
     @property
     def seqs(self) -> list[int]:
@@ -139,11 +164,12 @@ class ReplayRecords:
         return refusals
 
     def _limits_exceeded(self, rules: TopicRules, now_ms: int) -> list[_RecordCheck]:
-        stamps = self._timestamps_ms
-        is_checked = (stamps >= 0) & rules.is_create_time
+        stamps, expires = self._timestamps_ms, self._expires(rules.expires_before_ms(now_ms))
+        is_checked = (stamps >= 0) & rules.is_create_time & ~expires
+        sizes = self._sizes + _TIME_HEADER_BYTES * expires
         return [
             (
-                self._sizes + _BATCH_OVERHEAD_BYTES > rules.max_message_bytes,
+                sizes + _BATCH_OVERHEAD_BYTES > rules.max_message_bytes,
                 RefusalCode.UNFIT,
                 f"with its lineage headers the record exceeds max.message.bytes ({rules.max_message_bytes})",
             ),
@@ -195,6 +221,7 @@ class ReplayRecords:
     @cached_property
     def _message_columns(self) -> "_MessageColumns":
         pairs, bounds = self._own_headers
+        expires = self._expires(self.expires_before_ms)
         return _MessageColumns(
             values=self._column("value").to_pylist(),
             keys=self._column("key").to_pylist(),
@@ -203,7 +230,11 @@ class ReplayRecords:
             seqs=self._column("seq").cast(pa.string()).cast(pa.binary()).to_pylist(),
             origins=self._column("origin").cast(pa.binary()).to_pylist(),
             partitions=self._column("partition").fill_null(_ANY_PARTITION).to_pylist(),
-            stamps=_librdkafka_timestamps(self._timestamps_ms).tolist(),
+            stamps=_librdkafka_timestamps(np.where(expires, -1, self._timestamps_ms)).tolist(),
+            times=[
+                str(stamp).encode() if is_past else None
+                for stamp, is_past in zip(self._timestamps_ms.tolist(), expires.tolist(), strict=True)
+            ],
         )
 
     def _column(self, name: str) -> Any:
@@ -213,7 +244,8 @@ class ReplayRecords:
 
 @dataclass(frozen=True, kw_only=True)
 class _MessageColumns:
-    """Columns as Python lists. `own` are the headers of all records, record i's from `bounds[i]` to `bounds[i + 1]`."""
+    """Columns as Python lists. `own` are the headers of all records, record i's from `bounds[i]` to `bounds[i + 1]`;
+    `times` the timestamps of those that are not sent with their own."""
 
     values: list[bytes | None]
     keys: list[bytes | None]
@@ -223,13 +255,16 @@ class _MessageColumns:
     origins: list[bytes | None]
     partitions: list[int]
     stamps: list[int]
+    times: list[bytes | None]
 
 
 def _headers(parts: _MessageColumns, lineage: LineageHeaders) -> Iterator[list[Header]]:
     """Yield the headers of each record: its own, then those of the lineage."""
     own, leading, trailing = parts.own, lineage.leading, lineage.trailing
-    for seq, origin, (start, end) in zip(parts.seqs, parts.origins, pairwise(parts.bounds), strict=True):
-        yield [*own[start:end], *leading, (SEQ_HEADER, seq), (ORIGIN_HEADER, origin), trailing]
+    rows = zip(parts.seqs, parts.origins, parts.times, pairwise(parts.bounds), strict=True)
+    for seq, origin, time, (start, end) in rows:
+        headers = [*own[start:end], *leading, (SEQ_HEADER, seq), (ORIGIN_HEADER, origin), trailing]
+        yield headers if time is None else [*headers, (TIME_HEADER, time)]
 
 
 def _lengths(texts: Any) -> NDArray[np.int64]:

@@ -130,7 +130,7 @@ def _rebuild_topic(
         if manifest is None:
             continue
         spans = spans_of(window, topic.point)
-        replays = pl.concat([empty(REPLAYS), *replays_in(journal, window, spans)])
+        replays = pl.concat([empty(REPLAYS), *replays_in(journal, spans)])
         window = windows.load(journal, topic.pipeline, window.number, manifest["revision"])
         journal.commit()  # writing may take long, and a transaction that is idle keeps vacuum from the whole database
         run, is_snapshot = _run_of_window(sources, window, manifest, replays)

@@ -85,10 +85,10 @@ def write_bucket(storage: Storage, window: Window, point: str, bucket: str, run:
     return write_index_file(storage, folder, [stored_run(run, window.number)]), count_keys(run)
 
 
-def replays_in(journal: PgConnection, window: Window, spans: Sequence[PositionSpan]) -> Iterator[pl.DataFrame]:
+def replays_in(journal: PgConnection, spans: Sequence[PositionSpan]) -> Iterator[pl.DataFrame]:
     """Yield the records that compensation wrote into spans of a topic (`REPLAYS`), by the journal: a lineage header
     alone proves nothing. So many at a time."""
-    for placed in replayed_positions.between(journal, window.pipeline, spans):
+    for placed in replayed_positions.between(journal, spans):
         rows = pl.DataFrame(placed, schema_overrides=_PLACED, orient="row").filter(pl.col("key_hash").is_not_null())
         yield rows.with_columns(*hashes_of_hex()).select(*REPLAYS)
 

@@ -72,10 +72,11 @@ class Before(StoredFields):
     that were erased. `unknown_to`: the points which feed a table and lack a key whose rows there are taken back: where
     one of them has it by now, its rows stay. `passed`: the hops whose loaders must be past the key's records: one that
     is not will load one by itself, beside what the action brings; `records`: these, each as `partition:offset`, joined
-    by commas. `puts_aside`: the tables of which the plan moves the key's rows aside before the record is sent: their
-    loaders add a row for it. `accepted_by`: the hops whose findings, once a person accepts them, keep the rows that the
-    action would change. `rows`: the places of the key's rows when they were read. `payload_from`: what has kept the
-    payload; `origin`: `PayloadExtra.origin`.
+    by commas. `resent_to`: the hops whose loaders must be past the records of the key that earlier plans sent, in every
+    topic that they read. `puts_aside`: the tables of which the plan moves the key's rows aside before the record is
+    sent: their loaders add a row for it. `accepted_by`: the hops whose findings, once a person accepts them, keep the
+    rows that the action would change. `rows`: the places of the key's rows when they were read. `payload_from`: what
+    has kept the payload; `origin`: `PayloadExtra.origin`.
     """
 
     remedy: ClassVar[Remedy]
@@ -89,6 +90,7 @@ class Before(StoredFields):
     unknown_to: tuple[str, ...] = ()
     passed: tuple[str, ...] = ()
     records: str = ""
+    resent_to: tuple[str, ...] = ()
     puts_aside: tuple[str, ...] = ()
     disputed_by: DisputedBy | None = None
     accepted_by: tuple[str, ...] = ()

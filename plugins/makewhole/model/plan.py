@@ -24,6 +24,10 @@ ORIGIN_HEADER = "makewhole-origin"
 CHUNK_HEADER = "makewhole-chunk"
 """The record header that holds the number of the chunk in its plan."""
 
+TIME_HEADER = "makewhole-timestamp"
+"""The record header that holds the timestamp of the original, in ms, where the record was sent with the time of its
+sending: retention would have deleted it before it was read."""
+
 REVERSES_HEADER = "makewhole-reverses"
 """The record header that names the copy which a reversal takes back: `point/table/place` or
 `point/topic/partition/offset`."""

@@ -32,7 +32,12 @@ class PositionSpan:
 
 @dataclass(frozen=True, kw_only=True)
 class SeenLog:
-    """A topic as it was seen once: stable offsets by partition. `topic_id` None: not known, of whatever exists now."""
+    """A topic as it was seen once: stable offsets by partition. `topic_id` None: not known, of whatever exists now.
+
+    `leader_epochs`: by partition those of the last records before its offset, as far as they are known: (epoch, end
+    offset), ascending.
+    """
 
     topic_id: str | None
     offsets: Mapping[int, int] = field(default_factory=dict)
+    leader_epochs: Mapping[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)

@@ -7,17 +7,22 @@ a later epoch with a shorter log. Nothing is mocked; no second replica is needed
 from collections.abc import Iterator
 from pathlib import Path
 
+import polars as pl
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from makewhole.compensation.execution.look_again.topic_tail import FollowedTopic, TopicTail
 from makewhole.kafka.lineage import epochs_of
 from makewhole.kafka.log.batches import split_batches
 from makewhole.kafka.log.reader import ArchiveLog, BrokerLog, SegmentWriter, read_range
 from makewhole.kafka.offsets import TopicLog
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import TransientError
+from makewhole.model.points import TopicPoint
+from makewhole.model.positions import SeenLog
 from makewhole.model.window import Accounting, PartitionRange
 from makewhole.stack.kafka_server import KafkaServer
+from makewhole.window.opening.observe import read_topic_state
 from tests.integration.kafka.records import produce
 
 pytestmark = pytest.mark.integration
@@ -119,3 +124,39 @@ def test_a_truncation_in_mid_scan_is_noticed_and_names_its_place(losing: Losing)
         reader = read_range(log, known)
         assert offsets(reader) == list(range(150))
         assert reader.truncated == ((150, 300),)
+
+
+@pytest.mark.extended
+def test_what_came_at_offsets_that_were_given_away_again_has_arrived(losing: Losing) -> None:
+    """Takes long: a broker starts, loses the end of its log, and starts again."""
+    losing.produce(100)
+    with TopicLog(losing.connection, losing.topic) as log:
+        observed = read_topic_state(log)
+    losing.lose_from(60)
+    produce(losing.server.bootstrap, losing.topic, 80, start=200)
+    seen = SeenLog(topic_id=observed.state.topic_id, offsets={0: 100}, leader_epochs=observed.epochs)
+    point = TopicPoint(name="orders", connection="losing", topic=losing.topic, key=("kafka.key",))
+    keys = pl.Series("key", ["k000050", "k000070", "k000210", "k000270"])
+
+    with TopicTail(FollowedTopic(connection=losing.connection, point=point), seen, keys) as tail:
+        places = tail.read_on()
+
+    assert (dict(places), tail.not_known) == ({"k000210": "0:70", "k000270": "0:130"}, None)
+
+
+@pytest.mark.extended
+def test_a_log_of_which_nothing_that_was_seen_is_left_says_nothing(losing: Losing) -> None:
+    losing.produce(10)
+    losing.lose_from(10)  # its leader has another epoch now
+    losing.produce(100)
+    with TopicLog(losing.connection, losing.topic) as log:
+        observed = read_topic_state(log)
+    assert [epoch for epoch, _ in observed.epochs[0]] != [0]
+    seen = SeenLog(topic_id=observed.state.topic_id, offsets={0: 50}, leader_epochs={0: ((99, 50),)})
+    point = TopicPoint(name="orders", connection="losing", topic=losing.topic, key=("kafka.key",))
+    keys = pl.Series("key", ["k000050"])
+
+    with TopicTail(FollowedTopic(connection=losing.connection, point=point), seen, keys) as tail:
+        assert dict(tail.read_on()) == {"k000050": "0:60"}
+
+    assert tail.not_known == f"{losing.topic} partition 0 was cut off before 50, and where is not known"

@@ -1,5 +1,7 @@
 """Test from where original records are read, and that a plan says so."""
 
+import json
+
 import pytest
 
 from makewhole.compensation.execution.run_plan import compensate_window
@@ -10,6 +12,7 @@ from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.model.window import WindowState
 from tests.world.orders import orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP
+from tests.world.topics import producer
 from tests.world.windows import ReconciledShop
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
@@ -35,6 +38,25 @@ def test_a_record_of_a_window_comes_from_its_archive_also_when_kafka_deleted_it(
         (4, b"O4", PayloadFrom.ARCHIVE),
         (9, b"O101", PayloadFrom.BROKER),
     ]
+
+
+def test_the_original_of_a_producer_that_counts_in_microseconds_keeps_its_time(shop: ReconciledShop) -> None:
+    """Its timestamp, read as milliseconds, lies behind the year 9999."""
+    made = orders(range(3))
+    shop.trade(made[:2])
+    shop.change_topic(message_timestamp_after_max_ms=2**63 - 1)
+    microseconds = 1_700_000_000_000_000
+    shop.write("outbox", made[2:])
+    client = producer(shop.bootstrap)
+    client.produce(shop.topic, key="O2", value=json.dumps(made[2]), timestamp=microseconds)
+    assert client.flush(30) == 0
+    context = shop.judge_and_ask_the_gate()
+
+    frozen = plan_window(context)
+
+    assert [(action.hop, action.key) for action in frozen.actions] == [(STORE_HOP, "O2")]
+    (record,) = WindowRecords(context).records("orders", [(0, 2)])
+    assert record.timestamp_ms == microseconds
 
 
 def test_a_record_that_only_an_older_revision_of_its_window_could_read_comes_from_that_archive(

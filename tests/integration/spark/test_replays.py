@@ -50,6 +50,20 @@ def test_a_copy_of_a_replay_in_a_later_window_is_a_duplicate(shop: ReconciledSho
     assert closed.state is WindowState.GAPS
 
 
+def test_what_another_pipeline_sent_into_a_topic_that_both_read_is_a_replay(shop: ReconciledShop) -> None:
+    made = orders(range(10))
+    shop.trade(made, unloaded=made[4:6])
+    _repaired(shop, 0)
+    shop.write("warehouse", made[4:6])
+    shop.name = "reports"
+    shop.describe()
+
+    context, closed = shop.whole_way(0)
+
+    assert context.pipeline.name == "reports"
+    assert (shop.found(context, LEDGER_HOP), closed.state) == ({}, WindowState.CERTIFIED)
+
+
 def test_an_original_that_comes_after_the_produced_record_is_a_finding(shop: ReconciledShop) -> None:
     """Whichever window it falls into; the store holds the key once, so that it is contained."""
     shop.describe(ledger_hop=PRODUCE, hop=REDELIVER)

@@ -50,6 +50,11 @@ def test_first_millisecond_of_1970_is_not_taken_for_now() -> None:
     assert message[4] == 1
 
 
+def test_record_without_a_time_is_sent_with_that_of_now() -> None:
+    before_1970 = datetime(1969, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)  # -1: none (Kafka's NO_TIMESTAMP)
+    assert [message[4] for message in messages(row(0, 1, timestamp=None), row(0, 2, timestamp=before_1970))] == [0, 0]
+
+
 def test_partitions_of_the_source_stay_together_where_the_topic_has_fewer() -> None:
     sent = [message[3] for message in messages(row(0, 1), row(1, 1), row(2, 1), row(3, 1), partitions=3)]
     assert sent == [0, 1, 2, 0]

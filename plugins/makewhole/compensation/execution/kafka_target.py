@@ -27,13 +27,13 @@ class KafkaTarget:
         self._topic_id = ""
 
     def done(self) -> list[DoneChunk]:
+        self._rules = self._writer.rules()
         # Before the plan was begun nothing was written, so that a missing marker means 0 chunks.
         chunks = (
             self._done_chunks(self._at_target.chunks_in_journal())
             if self._at_target.is_begun
             else self._writer.open() or 0
         )
-        self._rules = self._writer.rules()
         self._topic_id = describe_topic(self._writer.connection, self._writer.topic).topic_id
         return [self._done(chunk) for chunk in range(chunks)]
 
@@ -51,6 +51,7 @@ class KafkaTarget:
         self, chunk: int, records: ReplayRecords, guard: Callable[[], None], on_sent: Callable[[], None]
     ) -> DoneChunk:
         """Write a chunk; after a failed attempt, fence the old producer and read by the marker if it happened."""
+        records = records.lasting(self._rules or self._writer.rules(), now_ms())
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 self._writer.write(chunk, records, on_sent, partial(self._note, chunk))

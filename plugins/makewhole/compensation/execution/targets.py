@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Protocol
 
 import polars as pl
@@ -21,11 +22,13 @@ from makewhole.model.refusal import Refusal
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """A point that compensation writes, and its connection. `hops`: those that start from it."""
+    """A point that compensation writes, and its connection. `hops`: those that start from it. `pending_max_age`: of
+    its pipeline."""
 
     point: Point
     connection: Connection
     hops: tuple[Hop, ...] = ()
+    pending_max_age: timedelta = timedelta(days=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,7 +170,12 @@ class TargetWriter(Protocol):
 def targets_of(pipeline: Pipeline, connections: Mapping[str, Connection]) -> dict[str, Target]:
     """Return every point of the pipeline whose connection is given, by name."""
     return {
-        name: Target(point=point, connection=connections[point.connection], hops=pipeline.hops_from(name))
+        name: Target(
+            point=point,
+            connection=connections[point.connection],
+            hops=pipeline.hops_from(name),
+            pending_max_age=pipeline.pending_max_age,
+        )
         for name, point in pipeline.points.items()
         if point.connection in connections
     }

@@ -203,6 +203,7 @@ def _for_both(first: ActionDraft, other: ActionDraft) -> ActionDraft:
         erasable=_union(ours.erasable, theirs.erasable),
         passed=_union(ours.passed, theirs.passed),
         records=ours.records or theirs.records,
+        resent_to=_union(ours.resent_to, theirs.resent_to),
         once=_union(ours.once, theirs.once),
         absent_at=_union(ours.absent_at, theirs.absent_at) if ours.absent_at and theirs.absent_at else (),
     )

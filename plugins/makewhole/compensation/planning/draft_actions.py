@@ -8,7 +8,13 @@ from makewhole.compensation.planning.accepted_rows import AcceptedRows
 from makewhole.compensation.planning.action_draft import ActionDraft
 from makewhole.compensation.planning.disputed import NOTHING_ELSEWHERE, DisputedValues, OpenElsewhere
 from makewhole.compensation.planning.extra_copies import extra_records, extra_rows
-from makewhole.compensation.planning.redelivery import NO_READERS, Readers, Redelivery, loaders_to_pass
+from makewhole.compensation.planning.redelivery import (
+    NO_READERS,
+    Readers,
+    Redelivery,
+    loaders_of_replays,
+    loaders_to_pass,
+)
 from makewhole.compensation.planning.second_copies import RowsInTheWay, SecondCopies
 from makewhole.config.template.reversal import names_of
 from makewhole.model.actions import (
@@ -173,12 +179,16 @@ def _still_to_come(pipeline: Pipeline, hop: Hop, remedy: Remedy, finding: Findin
 
 
 def _behind_loaders(pipeline: Pipeline, hop: Hop, remedy: Remedy, draft: ActionDraft) -> ActionDraft:
-    """Name in the action whose loaders must be past its key's records: they are asked once more before anything is
-    written.
+    """Name in the action whose loaders must be past its key's records, and past those that earlier plans sent: they are
+    asked once more before anything is written.
 
     No loader comes to a record of a log that is gone.
     """
-    names = loaders_to_pass(pipeline, hop, remedy) if remedy in (Remedy.REDELIVER, Remedy.UPSERT) else []
+    if remedy not in (Remedy.REDELIVER, Remedy.UPSERT):
+        return draft
+    if draft.finding.verdict in _ABSENT:  # a row that is there was loaded, and is only mended
+        draft = draft.with_before(resent_to=_ordered(loaders_of_replays(pipeline, hop, remedy)))
+    names = loaders_to_pass(pipeline, hop, remedy)
     copies = [copy for copy in _usable_copies(draft.finding, hop.semantics) if not copy.get("gone")]
     if draft.origin is None or not copies or not names:
         return draft

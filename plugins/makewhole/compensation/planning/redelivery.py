@@ -133,6 +133,20 @@ def loaders_to_pass(pipeline: Pipeline, hop: Hop, remedy: Remedy) -> list[str]:
     ]
 
 
+def loaders_of_replays(pipeline: Pipeline, hop: Hop, remedy: Remedy) -> list[str]:
+    """Return the hops whose loaders must be past what earlier plans sent of a key before its record is sent again, or a
+    row is written in its place: those that add a row where this one would be, whether or not the file says what shows
+    how far they are."""
+    readers = pipeline.redelivery_readers(hop) if remedy is Remedy.REDELIVER else ()
+    into_store = (other for other in pipeline.hops_into(hop.target) if has_log(pipeline.points[other.source]))
+    return [
+        other.name
+        for other in {reader.name: reader for reader in (*readers, *into_store)}.values()
+        if not pipeline.overwrites(other)
+        and (other == hop or other.consumer_group is None or other.consumer_group not in hop.redeliver_despite)
+    ]
+
+
 def unknown_readers(hop: Hop, groups: Sequence[str]) -> Refusal:
     """Return why nothing is redelivered to a hop's source that groups read which the pipeline does not know."""
     listed = ", ".join(groups)

@@ -137,7 +137,8 @@ class _TopicForecasts:
         refused = {**self._look_again.arrived(chunk.rows), **records.refusals(self._rules, now_ms())}
         chosen = set(choose(refused))
         seqs = chunk.columns.column("seq").to_pylist()
-        messages = zip(seqs, records.messages(), strict=True) if chosen else ()
+        lasting = records.lasting(self._rules, now_ms()) if chosen else records
+        messages = zip(seqs, lasting.messages(), strict=True) if chosen else ()
         return ChunkPreview(
             refused=refused,
             shown={seq: _record_to_send(self._format, *message) for seq, message in messages if seq in chosen},

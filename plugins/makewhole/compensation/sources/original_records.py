@@ -190,15 +190,17 @@ def _read_records(
     asked = pa.array(sorted(offsets), pa.int64())
     for batch in read_range(source, wanted).batches():
         wanted_rows: Any = pc.is_in(batch.column("offset"), value_set=asked)
-        for row in batch.filter(wanted_rows).to_pylist():
-            stamp = row["timestamp"]
+        rows = batch.filter(wanted_rows)
+        # As numbers: a timestamp behind the year 9999 is no datetime.
+        stamps: Any = rows.column("timestamp").cast(pa.int64())
+        for row, stamp in zip(rows.drop_columns(["timestamp"]).to_pylist(), stamps.to_pylist(), strict=True):
             yield SourceRecord(
                 partition=row["partition"],
                 offset=row["offset"],
                 key=row["key"],
                 value=row["value"],
                 headers=tuple((entry["key"], entry["value"]) for entry in row["headers"] or ()),
-                timestamp_ms=None if stamp is None else round(stamp.timestamp() * 1000),
+                timestamp_ms=stamp,
                 kept_in=kept_in,
                 producer_id=row["producer_id"],
                 producer_epoch=row["producer_epoch"],

@@ -26,14 +26,10 @@ _MANY_BYTES = 8 << 20
 # too much memory (53200), half of it may succeed.
 _SERVER_ERRORS = ("08", "25", "40", "53", "55", "57", "58", "XX")
 _SIZE_ERRORS = ("53200", "57014")
-# The last two: the type of a compared column cannot be read as its declared type at all.
-_CAUSED_BY_DATA = (
-    psycopg2.DataError,
-    psycopg2.IntegrityError,
-    pg_errors.RaiseException,
-    pg_errors.CannotCoerce,
-    pg_errors.UndefinedFunction,
-)
+# What a statement names is not there, or a right is missing: no row causes that. But the type of a compared column
+# that cannot be read as its declared type at all is one of these, too.
+_STATEMENT_ERRORS = ("42",)
+_CAUSED_BY_TYPES = (pg_errors.CannotCoerce, pg_errors.UndefinedFunction)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +108,9 @@ def _try_alone(chunk: TableChunk, item: RowItem, operation: Operation) -> Refusa
         except pg_errors.UniqueViolation:
             _end_savepoint(cursor, is_kept=False)
             raise
-        except _CAUSED_BY_DATA as error:
+        except psycopg2.Error as error:
+            if chunk.session.closed or not _is_caused_by_one_row(error):
+                raise
             failed, refusal = error, None
         except RefusedError as error:
             refusal = error.refusal
@@ -135,3 +133,12 @@ def _end_savepoint(cursor: PgCursor, *, is_kept: bool) -> None:
 def _is_caused_by_rows(error: psycopg2.Error) -> bool:
     code = error.pgcode or ""
     return bool(code) and (code in _SIZE_ERRORS or not code.startswith(_SERVER_ERRORS))
+
+
+def _is_caused_by_one_row(error: psycopg2.Error) -> bool:
+    """Return whether a row that runs alone is the cause. A trigger may raise any SQLSTATE, and an index, a rule or a
+    limit of the server may refuse it, so that what can have another cause is listed."""
+    code = error.pgcode or ""
+    if isinstance(error, (psycopg2.DataError, *_CAUSED_BY_TYPES)):
+        return True
+    return _is_caused_by_rows(error) and code not in _SIZE_ERRORS and not code.startswith(_STATEMENT_ERRORS)

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 
 from makewhole.journal import observations, windows
 from makewhole.journal.observations import Observation
+from makewhole.kafka.lineage import Epochs, epochs_of
 from makewhole.kafka.offsets import LogEnd, TopicLog, TopicState
 from makewhole.kinds import tables_of
 from makewhole.model.connection import Connection, kafka_of
@@ -19,10 +21,12 @@ from makewhole.sql import PgConnection
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedTopic:
-    """The state of a topic at one moment. `stable`: stable offset and leader epoch by partition."""
+    """The state of a topic at one moment. `stable`: stable offset and leader epoch by partition; `epochs`: the leader
+    epochs of the last records below it."""
 
     state: TopicState
     stable: Mapping[int, LogEnd]
+    epochs: Mapping[int, Epochs] = field(default_factory=dict)
 
 
 @contextmanager
@@ -39,7 +43,14 @@ def topic_logs(points: Iterable[Point], connections: Mapping[str, Connection]) -
 
 def read_topic_state(log: TopicLog) -> ObservedTopic:
     """Read the state of a topic now."""
-    return ObservedTopic(state=log.describe(), stable=log.stable_ends())
+    state, stable = log.describe(), log.stable_ends()
+    epochs = {partition: _last_epochs(log, partition, end) for partition, end in stable.items() if end.offset}
+    return ObservedTopic(state=state, stable=stable, epochs=epochs)
+
+
+def _last_epochs(log: TopicLog, partition: int, end: LogEnd) -> Epochs:
+    """Return the leader epoch of the last offset below the end of a partition, and those of its leaders since."""
+    return epochs_of(partial(log.end_of_leader_epoch, partition), end.leader_epoch, end.offset - 1, end.offset)
 
 
 def require_same_leaders(log: TopicLog, before: ObservedTopic) -> None:
@@ -74,9 +85,10 @@ def observe(
     for name, topic in topics.items():
         stable = {partition: end.offset for partition, end in topic.stable.items()}
         topic_id = topic.state.topic_id
-        observations.put(
-            journal, pipeline.name, Observation(point=name, observed_at=now, topic_id=topic_id, stable_offsets=stable)
+        seen = Observation(
+            point=name, observed_at=now, topic_id=topic_id, stable_offsets=stable, leader_epochs=topic.epochs
         )
+        observations.put(journal, pipeline.name, seen)
     for name, visible in ledgers.items():
         observations.put(journal, pipeline.name, Observation(point=name, observed_at=now, pg_snapshot=visible))
     return now

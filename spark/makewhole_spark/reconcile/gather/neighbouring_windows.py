@@ -297,7 +297,7 @@ class NeighbouringWindows:
         return self._replays_in(point, spans)
 
     def _replays_in(self, point: str, spans: Sequence[PositionSpan]) -> RowsByBucket:
-        return self.by_bucket(f"{point}/replays", replays_in(self.journal, self.context.window, spans), REPLAYS)
+        return self.by_bucket(f"{point}/replays", replays_in(self.journal, spans), REPLAYS)
 
 
 def _read_by(manifest: Mapping[str, Any]) -> Sequence[Any]:

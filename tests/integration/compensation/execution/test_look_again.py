@@ -11,6 +11,7 @@ from confluent_kafka import TopicPartition
 from makewhole.compensation.execution.pace import PlanProgress
 from makewhole.compensation.execution.run_plan import run_plan
 from makewhole.journal.database import connect
+from makewhole.journal.replayed_positions import seen_when_opened
 from makewhole.kafka.offsets import TopicLog
 from makewhole.model.hops import Semantics
 from makewhole.model.plan import Plan
@@ -183,6 +184,20 @@ def test_what_was_there_when_the_window_was_judged_is_not_looked_at(world: PlanW
     world.run(plan.id)
 
     assert [record.key_text for record in world.replayed()] == ["K1"]
+
+
+def test_the_journal_keeps_the_leader_epochs_of_what_was_seen(world: PlanWorld) -> None:
+    world.send(range(2))
+    world.plan([world.finding(1, Verdict.MISSING)])
+    _observe(world)
+
+    assert world.window is not None
+    with connect(world.journal) as journal:
+        seen = seen_when_opened(journal, world.window, "flights")
+
+    assert seen is not None
+    assert seen.offsets == {0: 1, 1: 1, 2: 0}
+    assert seen.leader_epochs == {0: ((0, 1),), 1: ((0, 1),)}
 
 
 def _to_produce(world: PlanWorld, numbers: range) -> Plan:

@@ -9,12 +9,15 @@ import pytest
 
 from makewhole.cli.plan.dry_run import dry_run_document
 from makewhole.compensation.approval.page import ApprovalQuestion, approval_page
+from makewhole.compensation.execution.look_again import look_again
+from makewhole.compensation.execution.pace import PlanProgress
+from makewhole.compensation.execution.run_plan import run_plan
 from makewhole.model.hops import Hop, Remedies, Remedy, Semantics
 from makewhole.model.points import PointKind, TablePoint
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Verdict
 from tests.integration.compensation.preview.dry_runs import looked
-from tests.integration.compensation.world import PlanWorld
+from tests.integration.compensation.world import PARTITIONS, PlanWorld
 from tests.world.topics import commit_group
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
@@ -220,3 +223,25 @@ def load_into_lake(world: PlanWorld, keys: Sequence[str]) -> None:
     """Write rows of the lake as its loader does."""
     for key in keys:
         world.sql("insert into dw.lake (id, delay) values (%s, 1)", key)
+
+
+def test_a_group_that_begins_to_read_while_a_plan_runs_stops_what_is_left(
+    world: PlanWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(look_again, "_READERS_SECONDS", 0.0)
+    world.change_hop(HOP, consumer_group=LOADER)
+    world.send(range(15))
+    for partition in range(PARTITIONS):
+        commit_group(world.bootstrap, LOADER, world.topic, 5, partition)
+    plan = world.plan([world.finding(number, Verdict.MISSING) for number in range(15)])
+
+    def join(progress: PlanProgress) -> None:
+        if progress.chunks_done == 1:
+            commit_group(world.bootstrap, "newcomer", world.topic, 0)
+
+    run_plan(world.journal, plan.id, world.targets, join)
+
+    outcomes = list(world.outcomes(plan.id).values())
+    assert outcomes.count(("done", None)) == 5
+    refused = next(reason for outcome, reason in outcomes if outcome == "refused")
+    assert (refused or "").startswith("twice: newcomer reads flights, which was not so when the plan was made")

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from makewhole.model.errors import PermanentError, TransientError
 from makewhole.model.hops import Hop, Remedies, Remedy
 from makewhole.model.plan import PlanState
 from makewhole.model.refusal import Refusal, RefusalCode
@@ -194,6 +195,44 @@ def test_a_value_that_the_table_does_not_take_is_refused_and_the_rest_goes_on(wo
     assert reason == (
         "unfit: the table does not take it: CheckViolation (23514): constraint departures_delay_check, table departures"
     )
+
+
+@pytest.mark.parametrize("code", ["0A000", "38001", "45000", "54000", "AB123", "P0002", "P0004"])
+def test_whatever_a_trigger_raises_about_a_row_refuses_that_row_alone(world: PlanWorld, code: str) -> None:
+    """An index (54000) and a rule (0A000) raise some of these, too."""
+    world.remedies("flights→warehouse", missing=Remedy.UPSERT)
+    world.sql(
+        "create function dw.refuse() returns trigger language plpgsql as "
+        f"$$ begin raise exception 'no' using errcode = '{code}'; end $$;"
+        "create trigger refuse before insert on dw.departures for each row when (new.delay = 1) "
+        "execute function dw.refuse()"
+    )
+    world.send(range(3))
+    plan = world.plan([world.finding(number, Verdict.MISSING) for number in range(3)])
+
+    world.run(plan.id)
+
+    assert [row[0] for row in world.store()] == ["K0", "K2"]
+    outcome, reason = world.outcomes(plan.id)["K1"]
+    assert (outcome, (reason or "").startswith("unfit: the table does not take it: ")) == ("refused", True)
+    assert f"({code})" in (reason or "")
+
+
+@pytest.mark.parametrize("code", ["42P01", "53100", "57P01"])
+def test_what_the_server_lacks_refuses_no_row(world: PlanWorld, code: str) -> None:
+    world.remedies("flights→warehouse", missing=Remedy.UPSERT)
+    world.sql(
+        "create function dw.refuse() returns trigger language plpgsql as "
+        f"$$ begin raise exception 'no' using errcode = '{code}'; end $$;"
+        "create trigger refuse before insert on dw.departures for each row execute function dw.refuse()"
+    )
+    world.send(range(1))
+    plan = world.plan([world.finding(0, Verdict.MISSING)])
+
+    with pytest.raises((PermanentError, TransientError)):
+        world.run(plan.id)
+
+    assert world.outcomes(plan.id)["K0"] == (None, None)
 
 
 def test_a_record_that_the_broker_would_refuse_does_not_abort_its_chunk(world: PlanWorld) -> None:

@@ -112,6 +112,7 @@ def test_a_replay_topic_takes_the_redelivered_records_and_is_frozen_as_the_targe
                 absent_at=("store",),
                 once=("store",),
                 repeats="topic",
+                resent_to=("topic→store",),
                 disputed_by=DisputedBy(ends=("ledger→topic",), starts=("ledger→topic", "topic→store")),
             ),
             (1, 17),

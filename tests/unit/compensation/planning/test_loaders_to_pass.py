@@ -92,3 +92,19 @@ def test_a_record_that_is_still_to_come_is_refused_with_what_stands_before_it() 
             "when it goes on; mend the consumer, then run this window again",
         )
     )
+
+
+def test_what_earlier_plans_sent_is_asked_of_every_loader_that_would_add_a_row() -> None:
+    def resent_to(pipeline: Pipeline) -> tuple[str, ...]:
+        (one,) = draft_plan(pipeline, [finding_of("K", Verdict.MISSING, HOP)], window_keys=1).drafts
+        return one.action.before.resent_to
+
+    assert resent_to(pipeline_with()) == (HOP,)
+    assert resent_to(pipeline_with(lake=lake(), redeliver_despite=("lake-loader",))) == (HOP,)
+    assert resent_to(pipeline_with(remedy=Remedy.UPSERT, lake=lake())) == (HOP,)
+    other = pipeline_with(lake=lake(), consumer_group="dw")
+    into_store = replace(other, hops=(*other.hops[:2], replace(other.hops[2], source="again", target="store")))
+    again = replace(into_store.topic("topic"), name="again", topic="flights-again")
+    assert resent_to(replace(into_store, points={**into_store.points, "again": again})) == ("again→store", HOP)
+    store = replace(other.table("store"), version="v")
+    assert resent_to(replace(other, points={**other.points, "store": store})) == ("topic→lake",)

@@ -19,7 +19,11 @@ HOP = "topic→store"
 def test_an_upsert_names_the_topic_that_its_record_is_of() -> None:
     pipeline = pipeline_of(missing=Remedy.UPSERT)
 
-    assert _before(pipeline, finding_of("1", Verdict.MISSING, HOP)) == {"place": "pg:dw.flights", "repeats": "topic"}
+    assert _before(pipeline, finding_of("1", Verdict.MISSING, HOP)) == {
+        "place": "pg:dw.flights",
+        "repeats": "topic",
+        "resent_to": ("topic→store",),
+    }
     assert _before(pipeline, finding_of("1", Verdict.MISMATCHED, HOP)) == {"place": "pg:dw.flights", "repeats": "topic"}
 
 

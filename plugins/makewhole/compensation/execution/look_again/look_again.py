@@ -5,10 +5,12 @@ points that lacked a key are asked once more, and so is the topic of which a rec
 from where it was last looked at.
 """
 
+import math
+import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from operator import attrgetter
 
@@ -21,7 +23,7 @@ from makewhole.compensation.execution.look_again.topic_tail import FollowedTopic
 from makewhole.compensation.execution.targets import Target
 from makewhole.compensation.planning.second_copies import already_in_table
 from makewhole.journal.actions import ArrowColumn, actions_in
-from makewhole.journal.replayed_positions import PlanInJournal
+from makewhole.journal.replayed_positions import PlanInJournal, SentRecord
 from makewhole.kafka.topic_readers import topic_readers
 from makewhole.kinds import tables_of
 from makewhole.model.actions import Action
@@ -36,7 +38,9 @@ from makewhole.tables.in_doubt import refusal_by_doubt
 from makewhole.tables.shape import TableShape
 from makewhole.tables.tables import Tables
 
-_ASKED = attrgetter("remedy", "absent_at", "once", "groups", "repeats", "erasable", "unknown_to", "passed")
+_ASKED = attrgetter("remedy", "absent_at", "once", "groups", "repeats", "erasable", "unknown_to", "passed", "resent_to")
+
+_READERS_SECONDS = 30.0  # to list the groups asks every coordinator: not with each chunk
 
 RefusalsByKey = Mapping[str, Refusal]
 """Key → why its record is not sent."""
@@ -54,11 +58,12 @@ class LookAgain(ClosingContext):
         self._keys = pl.Series("key", pl.from_arrow(keys), dtype=pl.String)
         self._own = OwnRecords(plan.plan.id, partial(plan.own_positions, plan.target))
         self._tails: dict[str, TopicTail] = {}
-        self._readers: list[str] | None = None
+        self._readers, self._readers_asked_at = list[str](), -math.inf
         self._stack = ExitStack()
         hops = {hop.name: hop for target in targets.values() for hop in target.hops}
+        pending_max_age = max((target.pending_max_age for target in targets.values()), default=timedelta(0))
         places = {name: (target.point, target.connection) for name, target in targets.items()}
-        self._loaders = self._stack.enter_context(Loaders(hops, places))
+        self._loaders = self._stack.enter_context(Loaders(hops, places, pending_max_age))
 
     def close(self) -> None:
         self._stack.close()
@@ -67,6 +72,7 @@ class LookAgain(ClosingContext):
         """Return why these actions (rows of a chunk) are not done, by action number."""
         actions = actions_in(rows)
         refusals, still_to_come = disputed_since(self._plan, actions), dict[int, Refusal]()
+        sent = self._sent_before(actions)
         asked: dict[object, list[Action]] = defaultdict(list)
         for action in actions:
             asked[_ASKED(action.before)].append(action)
@@ -89,7 +95,14 @@ class LookAgain(ClosingContext):
                     refusals.setdefault(action.seq, refusal)
             for name in before.passed:
                 still_to_come |= self._loaders.not_past(name, {peer.seq: peer.before.records for peer in alike})
+            resent = {peer.seq: sent[peer.key_hash] for peer in alike if peer.key_hash in sent}
+            for name in before.resent_to if resent else ():
+                still_to_come = {**self._loaders.not_past_sent(name, resent), **still_to_come}
         return {**still_to_come, **refusals}
+
+    def _sent_before(self, actions: Iterable[Action]) -> Mapping[str, Sequence[SentRecord]]:
+        hashes = {action.key_hash for action in actions if action.before.resent_to}
+        return self._plan.sent_before(hashes) if hashes else {}
 
     def note_own(self, positions: RecordPositions) -> None:
         """Note records that the plan writes itself, which are no arrivals."""
@@ -102,7 +115,8 @@ class LookAgain(ClosingContext):
         target = self._targets.get(self._plan.target)
         if groups is None or target is None or not has_log(target.point):
             return {}
-        if self._readers is None:
+        if time.monotonic() - self._readers_asked_at > _READERS_SECONDS:
+            self._readers_asked_at = time.monotonic()
             connection = kafka_of(target.connection)
             self._readers = [reader.group for reader in topic_readers(connection, target.point.topic)]
         unknown = [group for group in self._readers if group not in groups]

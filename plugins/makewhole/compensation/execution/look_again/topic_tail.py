@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -11,6 +12,7 @@ import polars as pl
 from makewhole.compute.frames import HASH, LOG_ORDER, with_place
 from makewhole.compute.judge.tombstones import log_order, standing_tombstones
 from makewhole.compute.normalise import log_columns, topic_records
+from makewhole.kafka.lineage import Epochs, divergence
 from makewhole.kafka.log.broker import BrokerLog
 from makewhole.kafka.log.reader import read_range
 from makewhole.kafka.offsets import TopicLog
@@ -26,6 +28,7 @@ from makewhole.window.context import WindowContext, key_shape
 _RENEW_SECONDS = 5.0
 _OWN_END_SECONDS, _POLL_SECONDS = 30.0, 0.02
 _PLACE = ("partition", "offset")
+_NOT_KNOWN = -1
 _POSITIONS = {"partition": pl.Int32, "offset": pl.Int64}
 
 
@@ -176,10 +179,19 @@ class TopicTail(ClosingContext):
             self._read_until = dict(ends)
         elif self._seen.topic_id in (None, topic_id):  # of a topic that was made again nothing was seen
             self._read_until = dict(self._seen.offsets)
-            for partition, begin in self._read_until.items():
+            for partition, begin in self._seen.offsets.items():
                 if ends.get(partition, 0) < begin:
                     self._note_gap(f"partition {partition} ended at {begin} and ends before that now")
+                elif partition in self._seen.leader_epochs:
+                    self._read_until[partition] = self._agreed(partition, begin, self._seen.leader_epochs[partition])
         return topic_id
+
+    def _agreed(self, partition: int, begin: int, seen: Epochs) -> int:
+        """Return where to begin in a partition: what was cut off before that has other records at its offsets now."""
+        agreed = divergence(partial(self._log.end_of_leader_epoch, partition), seen, _NOT_KNOWN)
+        if agreed == _NOT_KNOWN:
+            self._note_gap(f"partition {partition} was cut off before {begin}, and where is not known")
+        return begin if agreed == _NOT_KNOWN else min(begin, agreed)
 
     def _read(self, partition: int, begin: int, end: int) -> None:
         assert self._topic_id is not None
@@ -261,7 +273,11 @@ class TombstonesSince:
 def ranges_read(window: Window, topic: str) -> SeenLog:
     """Return the end of a window's ranges of a topic: so far it was looked at, at least."""
     parts = window.ranges.get(topic, ())
-    return SeenLog(topic_id=parts[0].topic_id if parts else None, offsets={part.partition: part.hi for part in parts})
+    return SeenLog(
+        topic_id=parts[0].topic_id if parts else None,
+        offsets={part.partition: part.hi for part in parts},
+        leader_epochs={part.partition: part.leader_epochs for part in parts if part.leader_epochs},
+    )
 
 
 def _frame(positions: RecordPositions) -> pl.DataFrame:
