@@ -4,11 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 
 from makewhole.journal import observations, windows
 from makewhole.journal.observations import Observation
-from makewhole.kafka.lineage import Epochs, epochs_of
+from makewhole.kafka.lineage import Epochs, answer_all, ask_epochs
 from makewhole.kafka.offsets import LogEnd, TopicLog, TopicState
 from makewhole.kinds import tables_of
 from makewhole.model.connection import Connection, kafka_of
@@ -44,13 +43,12 @@ def topic_logs(points: Iterable[Point], connections: Mapping[str, Connection]) -
 def read_topic_state(log: TopicLog) -> ObservedTopic:
     """Read the state of a topic now."""
     state, stable = log.describe(), log.stable_ends()
-    epochs = {partition: _last_epochs(log, partition, end) for partition, end in stable.items() if end.offset}
-    return ObservedTopic(state=state, stable=stable, epochs=epochs)
-
-
-def _last_epochs(log: TopicLog, partition: int, end: LogEnd) -> Epochs:
-    """Return the leader epoch of the last offset below the end of a partition, and those of its leaders since."""
-    return epochs_of(partial(log.end_of_leader_epoch, partition), end.leader_epoch, end.offset - 1, end.offset)
+    last = {
+        partition: ask_epochs(end.leader_epoch, end.offset - 1, end.offset)
+        for partition, end in stable.items()
+        if end.offset and end.leader_epoch >= 0
+    }
+    return ObservedTopic(state=state, stable=stable, epochs=answer_all(log.ends_of_leader_epochs, last))
 
 
 def require_same_leaders(log: TopicLog, before: ObservedTopic) -> None:
