@@ -56,11 +56,15 @@ def access() -> Access:
     local stack.
 
     Raises:
-        ConfigurationError: none is there, or the token cannot be used; says how to get another one.
+        ConfigurationError: none is there, or the token cannot be used; says how to get another one. Or the address has
+            a user in it.
     """
     if URL_VARIABLE in os.environ:
         url, user, password = (os.environ.get(name, "") for name in (URL_VARIABLE, _USER, _PASSWORD))
         url, text = url.rstrip("/"), os.environ.get(TOKEN_VARIABLE, "").strip()
+        if "@" in url:
+            remedy = f"Write the address alone, and these into {_USER} and {_PASSWORD}"
+            raise _wrong_url("has a user or a password in it, which messages would show", remedy)
         if not text:
             return Access(url=url, user=user, password=password)
         token = _read_token(text)
@@ -286,5 +290,8 @@ class _Document(dict[str, Any]):
 
 def _no_airflow(why: str) -> ConfigurationError:
     remedy = "Set it to the address at which Airflow's own pages open, without /api/v2, and past any other login page"
-    found = f"is not Airflow's API ({why})"
+    return _wrong_url(f"is not Airflow's API ({why})", remedy)
+
+
+def _wrong_url(found: str, remedy: str) -> ConfigurationError:
     return ConfigurationError([Problem(file="environment", path=URL_VARIABLE, found=found, remedy=remedy)])

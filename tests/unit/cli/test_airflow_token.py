@@ -165,3 +165,10 @@ def test_an_airflow_that_is_away_is_named_with_what_shows_its_parts(known: str) 
         airflow(Access(url=url, user="anna", password="", token=known)) as api,
     ):
         api.get("/dags")
+
+
+def test_an_address_with_a_password_is_refused_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAKEWHOLE_AIRFLOW_URL", "https://dana:s3cret@airflow.example")
+    with pytest.raises(ConfigurationError, match=r"has a user or a password in it.*MAKEWHOLE_AIRFLOW_USER") as raised:
+        access()
+    assert "s3cret" not in str(raised.value)
