@@ -101,7 +101,9 @@ class CrashWorld:
         return execute(self._journal, statement, parameters)
 
     def next_settings(self) -> CaseSettings:
-        """Return a pipeline, and with it a plan, that no case has had before."""
+        """Return a pipeline, and with it a plan, that no case has had before; the journal forgets what earlier cases sent
+        into the topic, whose keys are the same."""
+        self.journal_sql("delete from makewhole.replayed_position")
         return replace(self._settings, pipeline=f"{self.name}-{next(self._numbers)}")
 
     def settings_at(self, phase: str) -> CaseSettings:
