@@ -101,8 +101,8 @@ class CrashWorld:
         return execute(self._journal, statement, parameters)
 
     def next_settings(self) -> CaseSettings:
-        """Return a pipeline, and with it a plan, that no case has had before; the journal forgets what earlier cases sent
-        into the topic, whose keys are the same."""
+        """Return a pipeline, and with it a plan, that no case has had before; the journal forgets what earlier cases
+        sent into the topic, whose keys are the same."""
         self.journal_sql("delete from makewhole.replayed_position")
         return replace(self._settings, pipeline=f"{self.name}-{next(self._numbers)}")
 

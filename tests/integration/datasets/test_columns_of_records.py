@@ -74,7 +74,7 @@ NESTED: dict[str, tuple[Any, list[tuple[Any, Any]], Any]] = {
     ),
     "map of numbers": (
         pa.map_(pa.int64(), pa.list_(pa.string())),
-        [({"10": ["x"], "9": None}, [(10, ["x"]), (9, None)]), ({}, [])],
+        [({"9": None, "10": ["x"]}, [(9, None), (10, ["x"])]), ({}, [])],
         [(10, ["x"])],
     ),
     "map of moments": (

@@ -52,6 +52,6 @@ def test_lists_and_maps_of_parts_stay_null_or_empty_when_their_file_is_written_a
     write(tables, chunk_id(), extra_copy(tables, 0, "O3"))
 
     assert [row.text for row in found] == ['{"id":"O1","at":null,"lines":null,"by_name":null}']
-    assert [row.text for row in empty] == ['{"id":"O2","at":null,"lines":[],"by_name":[]}']
+    assert [row.text for row in empty] == ['{"id":"O2","at":null,"lines":[],"by_name":{}}']
     assert rows_in_files(lake) == ROWS
     assert sorted(lake.rows(TABLE), key=lambda row: str(row["id"])) == ROWS

@@ -36,17 +36,11 @@ class EndedPlan:
 
 
 def removable_windows(
-    journal: PgConnection,
-    pipeline: str,
-    kind: Kept,
-    kept: timedelta,
-    published_to: Collection[str],
-    number: int | None = None,
+    journal: PgConnection, pipeline: str, kind: Kept, kept: timedelta, published_to: Collection[str]
 ) -> list[RemovableWindow]:
     """Return the windows of which this can go, oldest first: certified, over for longer than it is kept, with nothing
-    that waits for them. `published_to`: the folders into which the pipeline publishes; `number`: of this one alone."""
-    values = {"pipeline": pipeline, "kind": kind.value, "kept": kept, "published_to": list(published_to)}
-    return records(RemovableWindow, _run(journal, "windows_with_archives", **values, number=number))
+    that waits for them. `published_to`: the folders into which the pipeline publishes."""
+    return _removable(journal, pipeline, kind, kept, published_to)
 
 
 def is_removable(
@@ -59,7 +53,20 @@ def is_removable(
 ) -> bool:
     """Return whether this can go of a window still; no revision of one is opened until the transaction ends."""
     windows.lock_pipeline(journal, pipeline)
-    return window in removable_windows(journal, pipeline, kind, kept, published_to, window.number)
+    return window in _removable(journal, pipeline, kind, kept, published_to, window.number)
+
+
+def _removable(
+    journal: PgConnection,
+    pipeline: str,
+    kind: Kept,
+    kept: timedelta,
+    published_to: Collection[str],
+    number: int | None = None,
+) -> list[RemovableWindow]:
+    """Return the windows of which this can go; `number`: of this one alone."""
+    values = {"pipeline": pipeline, "kind": kind.value, "kept": kept, "published_to": list(published_to)}
+    return records(RemovableWindow, _run(journal, "windows_with_archives", **values, number=number))
 
 
 def ended_plans(journal: PgConnection, pipeline: str, kind: Kept, kept: timedelta) -> list[EndedPlan]:
