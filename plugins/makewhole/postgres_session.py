@@ -63,7 +63,7 @@ _REFUSALS = {
         "Run as its owner: grant connect on database … to the user",
     ),
 }
-"""What a server says of a session that it refuses, and what to do, by SQLSTATE."""
+"""Reasons for which a server refuses a session, each with what to do, by SQLSTATE."""
 _OTHER_REFUSAL = ("the server refuses the session", "The log of the server has its words; correct what they name")
 _BY_SERVER = re.compile(r":  \S")
 """The sign that libpq quotes the server: two spaces stand between the severity, in any language, and the message."""

@@ -34,7 +34,7 @@ LIBRARIES = (
 )
 """The packages that read, decode, convert or hash values."""
 LIBRARIES_OF_KINDS = ("pyiceberg", "pyiceberg-core")
-"""Those of them that only some kinds of tables need: not every machine has them."""
+"""Libraries among them that only some kinds of tables need: not every machine has them."""
 _OF_WHEELS = ("_dags", "_jobs")
 
 

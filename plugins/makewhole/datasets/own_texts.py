@@ -13,7 +13,7 @@ NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 """Numbers that JSON lacks, as Arrow and as SQL write them."""
 _DAY_US = 86_400_000_000
 MOST_MICROSECONDS = (1 << 63) - 1
-"""What 64 bits hold: moments of coarser units reach further."""
+"""The range of 64 bits: moments of coarser units reach further."""
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 

@@ -28,7 +28,7 @@ _NONE = -1
 
 @dataclass(frozen=True, kw_only=True)
 class MissingRight:
-    """What a client may not do, as the end of a sentence, and the command that grants it."""
+    """A right that a client lacks, as the end of a sentence, and the command that grants it."""
 
     right: str
     command: str

@@ -85,7 +85,7 @@ class ActionRefusedError(RefusedError):
 
 
 class RequestRefusedError(RefusedError):
-    """What was asked for cannot be done as it was asked: another request may. Nothing stands still for it."""
+    """A request that cannot be done as it was asked: another one may. Nothing stands still for it."""
 
 
 class CorruptionError(PermanentError):

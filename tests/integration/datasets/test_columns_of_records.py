@@ -23,7 +23,7 @@ TIMES: list[tuple[Any, Any]] = [
     ("00:00:00.000001", time(0, 0, 0, 1)),
     (None, None),
 ]
-"""What a record says, and what a row has."""
+"""Values of a record, each with that of its row."""
 
 
 def repaired(shop: IcebergShop, compare: str, kind: Any, values: list[tuple[Any, Any]], other: Any) -> None:

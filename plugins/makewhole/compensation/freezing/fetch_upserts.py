@@ -51,8 +51,8 @@ class _VersionColumn(NamedTuple):
 
 
 class _TakenColumns(NamedTuple):
-    """What a hop takes from a source: the declared types of columns, the types of the table's, the column that guards
-    its versions, and the places of the keys that keep the source's encoding."""
+    """The values that a hop takes from a source: the declared types of columns, the types of the table's, the column
+    that guards its versions, and the places of the keys that keep the source's encoding."""
 
     declared: Mapping[str, str]
     types: Mapping[str, str]

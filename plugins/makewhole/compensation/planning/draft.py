@@ -19,7 +19,7 @@ from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import REPAIRABLE, Finding
 
 ErasedOnRequest = Mapping[tuple[str, str], str]
-"""What says that keys were erased on request, by hop and key hash."""
+"""Sentences that keys were erased on request, by hop and key hash."""
 _NONE_ERASED: ErasedOnRequest = MappingProxyType({})
 _REMEDY_ORDER = (Remedy.PRODUCE, Remedy.REDELIVER, Remedy.UPSERT, Remedy.QUARANTINE, Remedy.REVERSE)
 
