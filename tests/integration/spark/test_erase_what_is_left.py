@@ -11,7 +11,8 @@ from makewhole.key_index.files import keys_by_filter
 from makewhole.lake.storage import Storage
 from makewhole.orchestration.housekeeping import erase_what_came_back
 from tests.integration.spark.test_erase import erased, places_of, request_of, verified
-from tests.integration.spark.test_keep import UPSERT, age, keep, left, repaired
+from tests.integration.spark.test_keep import UPSERT, age, keep, repaired
+from tests.integration.spark.test_keep_of_plans import left
 from tests.world.orders import orders
 from tests.world.windows import ReconciledShop
 

@@ -11,7 +11,7 @@ from makewhole.cli.main import app
 from makewhole.journal.database import connect
 from makewhole.model.plan import PlanState
 from makewhole.model.window import WindowState
-from tests.integration.window.test_todo import opened, planned
+from tests.integration.window.waiting_rows import opened, planned
 from tests.unit.config.conftest import MINIMAL
 
 pytestmark = pytest.mark.integration

@@ -6,32 +6,27 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
-import psycopg2
 import pytest
 from typer.testing import CliRunner, Result
 
 from makewhole.cli.main import app
 from makewhole.cli.runs import run
-from makewhole.journal import certificates, plans, step_failures, windows
+from makewhole.journal import certificates, plans, step_failures
 from makewhole.journal.certificates import ChainEntry, EntryKind
 from makewhole.journal.database import connect
-from makewhole.journal.plans import Control, StoredPlan
-from makewhole.journal.results import hop_results
-from makewhole.journal.results.hop_results import HopResult
+from makewhole.journal.plans import Control
 from makewhole.journal.step_failures import StepPlace
 from makewhole.model.errors import ConfigurationError, Problem, RefusedError, TransientError
 from makewhole.model.pipeline import Pipeline
-from makewhole.model.plan import Plan, PlanState
+from makewhole.model.plan import PlanState
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Window, WindowState
 from makewhole.orchestration.steps.recorded_failure import end_tries
-from makewhole.sql import PgConnection
 from makewhole.window.readiness.mistakes import NotReadyError
+from tests.integration.window.waiting_rows import DAG, NOW, failed, judged, opened, planned
 
 pytestmark = pytest.mark.integration
 
-NOW = datetime.now(UTC)
-DAG = "makewhole_reconcile_shop"
 URL = "http://airflow.example/dags/makewhole_reconcile_shop/runs/tonight/tasks"
 Command = Callable[..., Result]
 
@@ -42,54 +37,6 @@ def makewhole(journal: str, monkeypatch: pytest.MonkeyPatch) -> Command:
     monkeypatch.setenv("MAKEWHOLE_JOURNAL_DSN", journal)
     monkeypatch.setenv("MAKEWHOLE_AIRFLOW_URL", "http://airflow.example/")
     return lambda *arguments: CliRunner().invoke(app, [*arguments], env={"COLUMNS": "400"})
-
-
-def opened(journal: PgConnection, number: int, state: WindowState, pipeline: str = "shop", **more: Any) -> Window:
-    """Write a window of an hour, the number of hours ago that its number counts back from a hundred."""
-    end = NOW - timedelta(hours=100 - number)
-    window = Window(
-        pipeline=pipeline,
-        number=number,
-        revision=more.get("revision", 1),
-        start=end - timedelta(hours=1),
-        end=end,
-        opened_at=end,
-        ranges={},
-    )
-    request = f"run {number} {window.revision}"
-    windows.insert(journal, window, request=request, plan_only=more.get("plan_only", False), configuration={})
-    if state is not WindowState.OPEN:
-        windows.close(journal, window, state, more.get("reason"))
-    return window
-
-
-def judged(journal: PgConnection, window: Window, counts: HopCounts) -> None:
-    result = HopResult(hop="outbox→orders", counts=counts, digest="0")
-    hop_results.commit_results(journal, window, hop_results.RECONCILED, [result])
-
-
-def failed(
-    journal: PgConnection, step: str, error: BaseException, window: Window | None = None, run: str = "tonight"
-) -> None:
-    place: dict[str, Any] = {} if window is None else {"number": window.number, "revision": window.revision}
-    step_failures.put(journal, StepPlace(pipeline="shop", step=step, dag=DAG, run=run, **place), error)
-
-
-def planned(journal: PgConnection, window: Window, state: PlanState, name: str, **more: Any) -> str:
-    plan = Plan(
-        id=name,
-        pipeline=window.pipeline,
-        window=window.number,
-        revision=window.revision,
-        sha256="f" * 64,
-        payload_uri=None,
-        counts={"produce": 3},
-        state=state,
-        reason=more.get("reason"),
-        undoes=more.get("undoes"),
-    )
-    plans.put_plan(journal, StoredPlan(plan=plan, payload_sha256=None), [])
-    return name
 
 
 def test_nothing_waits_in_an_empty_journal_and_of_certified_windows(journal: str, makewhole: Command) -> None:
@@ -220,41 +167,6 @@ def test_a_plan_whose_question_was_never_asked_and_an_undo_are_questions(journal
         None,
         "waits for an answer to undo shop-1-undo of plan shop-1-done (3 actions)",
     )
-
-
-def test_a_failure_is_replaced_by_the_next_and_goes_when_the_step_ends_well(journal: str) -> None:
-    with connect(journal) as session:
-        window = opened(session, 1, WindowState.OPEN)
-        failed(session, "snapshot", TransientError("away"), window)
-        failed(session, "snapshot", RefusedError("no column"), window, run="second")
-        failed(session, "plan", KeyError("a secret"), window)
-        first, second = step_failures.of(session, window)
-        assert (first.step, first.reason, first.is_permanent) == (
-            "plan",
-            "an error that was not foreseen (KeyError); the log has where. Report it with these lines",
-            True,
-        )
-        assert (second.step, second.run, second.reason, second.is_permanent) == (
-            "snapshot",
-            "second",
-            "no column",
-            True,
-        )
-        step_failures.forget(session, StepPlace(pipeline="shop", step="plan", dag="", run="", number=1, revision=1))
-        assert [failure.step for failure in step_failures.of(session, window)] == ["snapshot"]
-
-
-def test_of_a_statement_that_postgresql_refuses_no_data_is_kept(journal: str) -> None:
-    with connect(journal) as session, session.cursor() as cursor, pytest.raises(psycopg2.Error) as refused:
-        cursor.execute("select 'a secret of mine'::integer as number, 1 / 0")
-    with connect(journal) as session, session.cursor() as cursor, pytest.raises(psycopg2.Error) as twice:
-        opened(session, 1, WindowState.OPEN)
-        opened(session, 1, WindowState.OPEN)
-    assert step_failures.reason_of(twice.value) == (
-        "PostgreSQL refused a statement of makewhole's own: duplicate key value violates unique constraint "
-        '"window_pkey"'
-    )
-    assert "a secret" in str(refused.value)
 
 
 def test_windows_name_the_plan_that_waits_the_one_that_failed_and_the_step_that_broke(

@@ -169,12 +169,12 @@ REACHED: dict[str, tuple[str, str, str | None]] = {
         "no run of the key index has the keys of window",
     ),
     "What was kept long enough stays": (
-        f"{SPARK}/test_keep.py",
+        f"{SPARK}/test_keep_of_plans.py",
         "test_effects_stay_as_long_as_rows_aside_and_both_go_together",
         "effects of",
     ),
     "A plan is too old to be undone": (
-        f"{SPARK}/test_keep.py",
+        f"{SPARK}/test_keep_of_plans.py",
         "test_what_a_plan_did_goes_and_its_undo_says_so",
         "is no longer possible",
     ),
