@@ -82,6 +82,8 @@ def _run(wanted: argparse.Namespace, starting: StartingSpark) -> None:
     for module in starting.worker_modules:
         with suppress(ImportError):  # who needs it says what to install
             import_module(module)
+    gc.freeze()
+    gc.enable()
     if VALIDATE in steps:
         load_meanwhile()
     spark = starting.context.result()

@@ -12,6 +12,10 @@ from zipimport import zipimporter
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
 _SETTINGS = {_MMAP_THRESHOLD: 32 << 20, _TRIM_THRESHOLD: 512 << 20, _TOP_PAD: 64 << 20}
 
+MEMORY_OF_POLARS = {"_RJEM_MALLOC_CONF": "dirty_decay_ms:5000,muzzy_decay_ms:-1"}
+"""The variable by which a worker's polars keeps for some seconds what it frees, as `keep_freed_memory` has the C library
+keep it: its jemalloc is set when it is loaded."""
+
 _modules_at_freeze = 0
 
 

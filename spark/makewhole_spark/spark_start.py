@@ -1,5 +1,6 @@
 """Start the Spark of an application, and its Python workers, while the driver loads its own modules."""
 
+import gc
 import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field
 from pyspark import SparkContext
 
 from makewhole_spark import worker_daemon
+from makewhole_spark.python_worker import MEMORY_OF_POLARS
 from makewhole_spark.spark_carrier import spark_context
 
 STARTING = "start Spark"
@@ -38,6 +40,7 @@ def _start(name: str, starting: StartingSpark) -> None:
     try:
         context = spark_context(name)
         context.setLogLevel("ERROR")
+        context.environment |= MEMORY_OF_POLARS
         context.environment[worker_daemon.MORE_MODULES] = ",".join(starting.worker_modules)
     except BaseException as error:
         starting.context.set_exception(error)
@@ -58,7 +61,11 @@ def start_workers(context: SparkContext) -> None:
 
 def _load(_: Iterable[int]) -> None:
     """Load the modules of the tasks, in a worker."""
+    gc.disable()
     import makewhole_spark.reconcile.judge.judge_bucket
     import makewhole_spark.reconcile.tails.log_tail
     import makewhole_spark.reconcile.write_index
     import makewhole_spark.snapshot.read_piece  # noqa: F401
+
+    gc.freeze()
+    gc.enable()

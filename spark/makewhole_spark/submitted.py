@@ -4,6 +4,7 @@ What is imported here is imported before the session begins to start, and delays
 """
 
 import argparse
+import gc
 
 from makewhole_spark.step_names import STEPS
 from makewhole_spark.unzipped import prefer_installed_pyspark
@@ -11,6 +12,7 @@ from makewhole_spark.unzipped import prefer_installed_pyspark
 
 def main(step: str) -> None:
     """Run the job of a step, and exit with its code."""
+    gc.disable()  # what is loaded stays; `run_job` looks for garbage again
     wanted = _arguments(step)
     prefer_installed_pyspark()
     label = f"{wanted.pipeline} window {wanted.window} (revision {wanted.revision})"

@@ -19,7 +19,16 @@ _HASHES = {"key_hi", "key_lo", "row_hash"}
 _RARELY_REPEATED = {"key", "place"}
 _VALUES_LOOKED_AT = 256
 _SEARCHED = {"time"}
-_ASCENDING_OR_SAME = {"offset", "sequence", "time", "partition", "leader_epoch", "producer_id"}
+_ASCENDING_OR_SAME = {
+    "offset",
+    "sequence",
+    "time",
+    "partition",
+    "leader_epoch",
+    "producer_id",
+    "producer_epoch",
+    "place_number",
+}
 
 
 class _HashedStream:
@@ -59,7 +68,7 @@ class GrowingParquet(ClosingContext):
         self._system = system
         self._full = full
         self._never_null = never_null
-        self._distinct: frozenset[str] = frozenset()
+        self._with_dictionary: list[str] = []
         self._writer: pq.ParquetWriter | None = None
         self._stream: _HashedStream | None = None
 
@@ -73,7 +82,7 @@ class GrowingParquet(ClosingContext):
         table = rows if isinstance(rows, pa.Table) else rows.to_arrow(compat_level=pl.CompatLevel.newest())
         schema = pa.schema([field.with_nullable(field.name not in self._never_null) for field in table.schema])
         if self._writer is None:
-            self._distinct = frozenset(name for name in table.column_names if _is_distinct(table.column(name)))
+            self._with_dictionary = [name for name in table.column_names if _has_dictionary(name, table.column(name))]
             self._writer = self._open(schema)
         self._writer.write_table(pa.Table.from_arrays(table.columns, schema=schema), self.rows_of_a_group)
 
@@ -96,9 +105,7 @@ class GrowingParquet(ClosingContext):
             schema,
             compression={leaf_name(field): "none" if field.name in _HASHES else "snappy" for field in schema},
             write_statistics=[name for name in schema.names if name in _SEARCHED] or False,
-            use_dictionary=[  # type: ignore[arg-type]
-                field.name for field in schema if _needs_dictionary(field) and field.name not in self._distinct
-            ],
+            use_dictionary=self._with_dictionary,  # type: ignore[arg-type]
             column_encoding={name: "DELTA_BINARY_PACKED" for name in schema.names if name in _ASCENDING_OR_SAME},
         )
 
@@ -115,14 +122,13 @@ def leaf_name(field: "pa.Field[Any]") -> str:
     return f"{field.name}.list.element" if pa.types.is_nested(field.type) else field.name
 
 
-def _is_distinct(column: "pa.ChunkedArray[Any]") -> bool:
-    """Return whether the first values of a column of texts rarely repeat, as amounts and moments do not."""
-    if column.type != pa.string_view():
+def _has_dictionary(name: str, values: "pa.ChunkedArray[Any]") -> bool:
+    """Return whether a dictionary saves space, by the first values: of texts that repeat, and of hashes that are all the
+    same, as those of rows are where nothing is compared. Repeated numbers are small enough without."""
+    if values.type != pa.string_view() and name not in _HASHES:
         return False
-    values = column.slice(0, _VALUES_LOOKED_AT).to_pylist()
-    return len(set(values)) > len(values) // 2
-
-
-def _needs_dictionary(field: "pa.Field[Any]") -> bool:
-    """Return whether a dictionary saves space: repeated numbers are small enough without."""
-    return field.type == pa.string_view() and field.name not in _RARELY_REPEATED
+    first = values.slice(0, _VALUES_LOOKED_AT).to_pylist()
+    different = len(set(first))
+    if name in _HASHES:
+        return different == 1 < len(first)
+    return name not in _RARELY_REPEATED and different <= len(first) // 2

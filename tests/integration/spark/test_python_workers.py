@@ -28,6 +28,20 @@ def started_at(_: int) -> float:
     return int(ticks) / os.sysconf("SC_CLK_TCK")
 
 
+def kept_megabytes(size: int) -> int:
+    """Make a frame of so many megabytes with polars and free it; return by how many this worker is larger two seconds
+    later."""
+    import polars as pl
+
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 20
+
+    before = resident()
+    pl.int_range(size << 17, eager=True).clear()
+    time.sleep(2)
+    return resident() - before
+
+
 def test_workers_are_forked_from_a_process_that_has_loaded_what_all_tasks_need_and_no_polars(
     spark: SparkSession,
 ) -> None:
@@ -37,7 +51,7 @@ def test_workers_are_forked_from_a_process_that_has_loaded_what_all_tasks_need_a
 
 
 @pytest.mark.extended
-def test_the_workers_of_a_job_are_started_before_its_first_tasks_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_workers_of_a_job_are_started_before_its_first_tasks_are_known_and_keep_what_polars_frees(monkeypatch: pytest.MonkeyPatch) -> None:
     """Takes long: an application of Spark starts."""
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
@@ -47,4 +61,4 @@ def test_the_workers_of_a_job_are_started_before_its_first_tasks_are_known(monke
 
     ended = subprocess.run([submit, "--master", "local[2]", job], capture_output=True, text=True)
 
-    assert (ended.returncode, ended.stdout) == (0, "ready: [True, True]\n"), ended.stderr
+    assert (ended.returncode, ended.stdout) == (0, "ready: [True, True]\nkept: True\n"), ended.stderr
