@@ -103,7 +103,7 @@ def _deleted(
 ) -> Iterator[FoundOutside]:
     wanted = WantedKeys.of_texts(point, keys)
     where = of_keys(source.schema, point, wanted)
-    for listed in source.files(where) if keys else ():
+    for listed in source.files(where) if keys and source.may_have_deletes else ():
         if listed.deletes:
             of = FileOutside(file=listed.file, reason=OutsideReason.DELETED)
             yield from _rows_in(source, wanted, columns, of, replace(listed, deletes=()), where)

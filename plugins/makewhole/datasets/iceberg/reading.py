@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from pyiceberg.expressions import BooleanExpression
-from pyiceberg.manifest import FileFormat, ManifestFile
+from pyiceberg.manifest import FileFormat, ManifestContent, ManifestFile
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
@@ -77,6 +77,16 @@ class Snapshotted:
             self.gone |= {manifest.manifest_path: manifest for manifest in gone}
             self.leave_out(map(self._unreadable_list, gone))
         return [listed for listed in found if listed.paths.isdisjoint(self.view.without)]
+
+    @property
+    def may_have_deletes(self) -> bool:
+        """Whether files of deletes may apply to data files; False is certain."""
+        with translated(self.name):
+            try:
+                listed = [] if self.snapshot is None else self.snapshot.manifests(self.table.io)
+            except FileNotFoundError:
+                return True
+        return any(manifest.content is ManifestContent.DELETES for manifest in listed)
 
     def require_kept(self) -> None:
         """Check that what a snapshot lists was removed from under it. Raises what the function of that name does."""
