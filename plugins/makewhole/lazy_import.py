@@ -3,7 +3,10 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.util import LazyLoader, find_spec, module_from_spec
+from types import ModuleType
+from typing import Any
 
 
 @contextmanager
@@ -23,3 +26,25 @@ def loaded_at_first_use(name: str) -> Iterator[None]:
         package, _, own = name.rpartition(".")
         setattr(sys.modules[package], own, module)
     yield
+
+
+class _Substitute(ModuleType):
+    """A module that loads the one of its name when something of that is asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or sys.modules.get(self.__name__) is self:
+            raise AttributeError(name)
+        return getattr(import_module(self.__name__), name)
+
+
+@contextmanager
+def substituted(name: str) -> Iterator[None]:
+    """Have `import module` in the block take a substitute, which loads the module at first use after the block; a
+    module that is loaded is left alone."""
+    substitute = _Substitute(name)
+    taken = sys.modules.setdefault(name, substitute)
+    try:
+        yield
+    finally:
+        if taken is substitute:
+            sys.modules.pop(name, None)

@@ -3,6 +3,7 @@
 import ctypes
 import gc
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from zipimport import zipimporter
@@ -12,11 +13,14 @@ from zipimport import zipimporter
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
 _SETTINGS = {_MMAP_THRESHOLD: 32 << 20, _TRIM_THRESHOLD: 512 << 20, _TOP_PAD: 64 << 20}
 
-MEMORY_OF_POLARS = {"_RJEM_MALLOC_CONF": "dirty_decay_ms:5000,muzzy_decay_ms:-1"}
-"""The variable by which a worker's polars keeps for some seconds what it frees, as `keep_freed_memory` has the C library
-keep it: its jemalloc is set when it is loaded."""
-
 _modules_at_freeze = 0
+
+
+def memory_of_polars(there: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables with which polars is to be loaded in workers, but for those that are `there`: it keeps for
+    some seconds what it frees, as `keep_freed_memory` has the C library keep it."""
+    settings = {"_RJEM_MALLOC_CONF": "dirty_decay_ms:5000,muzzy_decay_ms:-1"}
+    return {name: text for name, text in settings.items() if name not in there}
 
 
 @cache

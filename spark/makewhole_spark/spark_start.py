@@ -1,6 +1,7 @@
 """Start the Spark of an application, and its Python workers, while the driver loads its own modules."""
 
 import gc
+import os
 import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from pyspark import SparkContext
 
 from makewhole_spark import worker_daemon
-from makewhole_spark.python_worker import MEMORY_OF_POLARS
+from makewhole_spark.python_worker import memory_of_polars
 from makewhole_spark.spark_carrier import spark_context
 
 STARTING = "start Spark"
@@ -40,7 +41,7 @@ def _start(name: str, starting: StartingSpark) -> None:
     try:
         context = spark_context(name)
         context.setLogLevel("ERROR")
-        context.environment |= MEMORY_OF_POLARS
+        context.environment |= memory_of_polars(os.environ)
         context.environment[worker_daemon.MORE_MODULES] = ",".join(starting.worker_modules)
     except BaseException as error:
         starting.context.set_exception(error)

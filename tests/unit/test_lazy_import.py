@@ -44,3 +44,37 @@ def test_a_module_that_is_not_there_is_none_of_ours() -> None:
     with loaded_at_first_use("xml.nowhere"):
         import xml
     assert not hasattr(xml, "nowhere")
+
+
+def test_a_substitute_loads_its_module_when_something_of_it_is_used_and_leaves_no_trace() -> None:
+    program = """if True:
+        import sys
+        from makewhole.lazy_import import substituted
+        with substituted("colorsys"):
+            import colorsys as taken
+        print("colorsys" in sys.modules)
+        print(taken.hls_to_rgb(0.5, 0.5, 0), "colorsys" in sys.modules)
+    """
+    assert run(program) == "False\n(0.5, 0.5, 0.5) True\n"
+
+
+def test_a_module_that_is_loaded_has_no_substitute() -> None:
+    program = """if True:
+        import colorsys as loaded, sys
+        from makewhole.lazy_import import substituted
+        with substituted("colorsys"):
+            import colorsys
+        print(colorsys is loaded, sys.modules["colorsys"] is loaded)
+    """
+    assert run(program) == "True True\n"
+
+
+def test_a_substitute_has_nothing_that_its_module_has_not() -> None:
+    program = """if True:
+        from makewhole.lazy_import import substituted
+        with substituted("colorsys"):
+            import colorsys as taken
+            print(hasattr(taken, "hls_to_rgb"))
+        print(hasattr(taken, "nothing"))
+    """
+    assert run(program) == "False\nFalse\n"

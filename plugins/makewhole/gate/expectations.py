@@ -20,7 +20,7 @@ from typing import Any
 from makewhole.config.extras import installed_for
 from makewhole.gate.planned_expectation import Planned
 from makewhole.gate.transposed import ID_COLUMN, NumberSuite, transpose
-from makewhole.lazy_import import loaded_at_first_use
+from makewhole.lazy_import import loaded_at_first_use, substituted
 
 _ONE_AT_A_TIME = threading.Lock()  # the library keeps its current context in a global
 _LONGEST_MESSAGE = 300
@@ -127,8 +127,8 @@ def library_version() -> str:
 def _library() -> Any:
     os.environ["GX_ANALYTICS_ENABLED"] = "false"  # read when the library is imported; it would phone home
     logging.getLogger("great_expectations").setLevel(logging.WARNING)  # its import alone logs some 200 lines
-    # SciPy's is a third of the library's import, for an expectation that is not ours.
-    with loaded_at_first_use("scipy.stats"), installed_for("the gate"):
+    # SciPy's is a third of the library's import and altair a tenth, for an expectation that is not ours.
+    with loaded_at_first_use("scipy.stats"), substituted("altair"), installed_for("the gate"):
         import great_expectations
     return great_expectations
 

@@ -123,8 +123,8 @@ def leaf_name(field: "pa.Field[Any]") -> str:
 
 
 def _has_dictionary(name: str, values: "pa.ChunkedArray[Any]") -> bool:
-    """Return whether a dictionary saves space, by the first values: of texts that repeat, and of hashes that are all the
-    same, as those of rows are where nothing is compared. Repeated numbers are small enough without."""
+    """Return whether a dictionary saves space, by the first values: of texts that repeat, and of hashes that are all
+    the same, as those of rows are where nothing is compared. Repeated numbers are small enough without."""
     if values.type != pa.string_view() and name not in _HASHES:
         return False
     first = values.slice(0, _VALUES_LOOKED_AT).to_pylist()

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy.exc import DBAPIError
 
 from makewhole.config.connections import from_environment
-from makewhole.datasets.iceberg import rest_sessions, sql_sessions
+from makewhole.datasets.iceberg import patient_rest, sql_sessions
 from makewhole.datasets.iceberg.catalog import load_table, open_catalog
 from makewhole.kinds import tables_of
 from makewhole.model.connection import IcebergConnection
@@ -105,7 +105,7 @@ def test_connections_have_the_limits_of_all_others_unless_their_address_has_its_
 def test_a_rest_catalogue_that_takes_a_connection_and_says_nothing_is_asked_again_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(rest_sessions, "_ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr(patient_rest, "_ANSWER_SECONDS", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         properties = {"type": "rest", "uri": f"http://127.0.0.1:{silent.getsockname()[1]}"}
         connection = IcebergConnection(id="lake", catalog="default", properties=properties)

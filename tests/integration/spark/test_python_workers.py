@@ -51,7 +51,9 @@ def test_workers_are_forked_from_a_process_that_has_loaded_what_all_tasks_need_a
 
 
 @pytest.mark.extended
-def test_the_workers_of_a_job_are_started_before_its_first_tasks_are_known_and_keep_what_polars_frees(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_workers_of_a_job_are_started_before_its_first_tasks_are_known_and_keep_what_polars_frees(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Takes long: an application of Spark starts."""
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")

@@ -1,36 +1,17 @@
-"""Have no request to a REST catalogue wait for its answer for ever: a server may take a connection and say nothing."""
+"""Load a catalogue so that no request to one over HTTP waits for its answer for ever."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from pyiceberg.catalog import TYPE, URI, Catalog, CatalogType, load_catalog
-from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.utils.config import Config, merge_config
-from requests import PreparedRequest, Response, Session
-from requests.adapters import HTTPAdapter
-
-_CONNECT_SECONDS, _ANSWER_SECONDS = 10.0, 120.0
-
-
-class _LimitedRequests(HTTPAdapter):
-    def send(self, request: PreparedRequest, *arguments: Any, **options: Any) -> Response:
-        """Send a request; a session gives all options by their names, and no limit as None."""
-        if options.get("timeout") is None:
-            options["timeout"] = (_CONNECT_SECONDS, _ANSWER_SECONDS)
-        return super().send(request, *arguments, **options)
-
-
-class _PatientRestCatalog(RestCatalog):
-    def _config_headers(self, session: Session) -> None:
-        """Prepare a session before its first request, which may be the one for a token."""
-        for scheme in ("http://", "https://"):
-            session.mount(scheme, _LimitedRequests())
-        super()._config_headers(session)
 
 
 def load_patient_catalog(name: str, properties: Mapping[str, str]) -> Catalog:
     """Return a catalogue as pyiceberg loads it; the answers of one over HTTP are waited for so long at most."""
     if properties.get(TYPE, "").lower() != CatalogType.REST.value or URI not in properties:
         return load_catalog(name, **properties)
+    from makewhole.datasets.iceberg.patient_rest import PatientRestCatalog  # its library takes long to load
+
     own: Any = merge_config(Config().get_catalog_config(name) or {}, dict(properties))
-    return _PatientRestCatalog(name, **own)
+    return PatientRestCatalog(name, **own)

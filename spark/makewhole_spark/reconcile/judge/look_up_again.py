@@ -143,7 +143,7 @@ def _look_up_target(
     the view of its snapshot had no row of, only what came later is read."""
     if task.limits.target_seen is None:
         return look_up_beside_doubt(task.context, target, keys)
-    # Of the many copies only those are joined that may be of one of the few keys: a join makes a table of its right side.
+    # A join makes a table of its right side: of the many copies only those that may be of one of the few keys.
     of_keys = first.narrow.filter(pl.col("key_hi").is_in(keys["key_hi"].implode()))
     is_absent = keys.join(of_keys, on=HASH, how="semi").join(first.target, on=HASH, how="anti")
     others = keys.join(is_absent, on=HASH, how="anti")
