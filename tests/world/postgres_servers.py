@@ -4,7 +4,10 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
+from types import MappingProxyType
 
 import psutil
 from psycopg2.extensions import parse_dsn
@@ -13,12 +16,14 @@ from makewhole.stack.ports import LOOPBACK, free_ports
 from makewhole.stack.postgres_server import PostgresServer, server_binaries, server_user
 
 
-def standby_of(primary: PostgresServer, folder: Path, *, lag: str) -> PostgresServer:
+def standby_of(
+    primary: PostgresServer, folder: Path, *, lag: str, settings: Mapping[str, str] = MappingProxyType({})
+) -> PostgresServer:
     """Start a standby that replays each commit of its primary so much later."""
     access = parse_dsn(primary.dsn("postgres"))
     folder.mkdir()
     (folder / "access.json").write_text(json.dumps({"port": free_ports(1)[0], "password": access["password"]}))
-    standby = PostgresServer(folder, is_durable=False, settings={"recovery_min_apply_delay": lag})
+    standby = PostgresServer(folder, is_durable=False, settings={"recovery_min_apply_delay": lag, **settings})
     user = server_user()
     data = folder / "data"
     data.mkdir(mode=0o700)
@@ -46,6 +51,18 @@ def standby_of(primary: PostgresServer, folder: Path, *, lag: str) -> PostgresSe
     assert done.returncode == 0, done.stderr
     standby.start()
     return standby
+
+
+def primary_and_standby(folder: Path, ends: ExitStack, prepared: int) -> tuple[str, str]:
+    """Start a primary that takes so many prepared transactions, and a standby that follows it at once; return their
+    DSNs."""
+    settings = {"max_prepared_transactions": str(prepared)}
+    primary = PostgresServer(folder / "primary", is_durable=False, settings=settings)
+    ends.callback(primary.stop)
+    primary.start()
+    standby = standby_of(primary, folder / "standby", lag="0", settings=settings)
+    ends.callback(standby.stop)
+    return primary.dsn("postgres"), standby.dsn("postgres")
 
 
 def hold_wal_back(server: PostgresServer) -> None:

@@ -152,6 +152,12 @@ class Incident:
         return any(transaction.get("file") for transaction in self.detail.get("transactions", ()))
 
     @property
+    def is_of_standby(self) -> bool:
+        """Return whether what is in doubt is known by a standby alone."""
+        transactions = self.detail.get("transactions", ())
+        return any(transaction.get("prepared", "") is None for transaction in transactions)
+
+    @property
     def is_of_unreadable_files(self) -> bool:
         """Return whether there are files among what is in doubt that cannot be read."""
         return any(transaction.get("unreadable") for transaction in self.detail.get("transactions", ()))

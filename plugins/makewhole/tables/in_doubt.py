@@ -10,6 +10,7 @@ from makewhole.model.incidents.sentences import prepared_transaction_text
 from makewhole.model.refusal import Refusal, RefusalCode
 
 _SHOWN = 10
+_FIRST = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,14 +18,16 @@ class TransactionInDoubt:
     """A transaction that was prepared for a two-phase commit, and neither committed nor rolled back. Whether a row that
     it inserted is there cannot be seen; a row that it changed shows its old values.
 
-    `tables`: those that it wrote to. `is_writing` False: it wrote nothing to the table that was asked about, and only
-    locks rows of it. `is_file`: it is a file that no marker commits, by its path, and when it was written;
-    `is_unreadable`: one that counts and cannot be read. `keys`: those of the keys asked for that it may hold, or None.
+    `prepared` None: the server is a standby, which shows only that a transaction is in progress at its primary, by its
+    number (`gid`). `tables`: those that it wrote to. `is_writing` False: it wrote nothing to the table that was asked
+    about, and only locks rows of it. `is_file`: it is a file that no marker commits, by its path, and when it was
+    written; `is_unreadable`: one that counts and cannot be read. `keys`: those of the keys asked for that it may hold,
+    or None.
     """
 
     gid: str
     owner: str
-    prepared: datetime
+    prepared: datetime | None
     tables: tuple[str, ...] = ()
     is_writing: bool = True
     is_file: bool = False
@@ -40,7 +43,7 @@ class TransactionInDoubt:
         return {
             "gid": self.gid,
             "owner": self.owner,
-            "prepared": self.prepared.astimezone(UTC).isoformat(),
+            "prepared": None if self.prepared is None else self.prepared.astimezone(UTC).isoformat(),
             "tables": list(self.tables),
             **({"file": True} if self.is_file else {}),
             **({"unreadable": True} if self.is_unreadable else {}),
@@ -58,12 +61,12 @@ class KeysInDoubt:
 
 def together(*lists: Sequence[TransactionInDoubt]) -> tuple[TransactionInDoubt, ...]:
     """Return the transactions of several lists, each once with all keys that it may hold, the oldest first."""
-    by_name: dict[tuple[str, datetime], TransactionInDoubt] = {}
+    by_name: dict[tuple[str, datetime | None], TransactionInDoubt] = {}
     for item in (item for transactions in lists for item in transactions):
         known = by_name.setdefault((item.gid, item.prepared), item)
         both = None if known.keys is None or item.keys is None else known.keys | item.keys
         by_name[item.gid, item.prepared] = replace(known, keys=both)
-    return tuple(sorted(by_name.values(), key=lambda item: (item.prepared, item.gid)))
+    return tuple(sorted(by_name.values(), key=lambda item: (item.prepared or _FIRST, item.gid)))
 
 
 def evidence_of_doubt(transactions: Sequence[TransactionInDoubt]) -> dict[str, Any]:
@@ -86,6 +89,13 @@ def refusal_by_doubt(held: str, transactions: Sequence[TransactionInDoubt]) -> R
             RefusalCode.IN_DOUBT,
             f"{held} may be in {prepared_transaction_text(transactions[0].as_evidence())}, which no marker commits: it "
             "would be there twice once one does. Have its job end, or remove the file, then run this window again",
+        )
+    if transactions and transactions[0].prepared is None:
+        return Refusal(
+            RefusalCode.IN_DOUBT,
+            f"{held} may be held by {prepared_transaction_text(transactions[0].as_evidence())}: it would be there "
+            "twice, or overwritten, once that is committed. Name the primary in the connection, or settle what is "
+            "prepared there (`prepared_transaction` in the runbook), then run this window again",
         )
     first = prepared_transaction_text(transactions[0].as_evidence()) if transactions else "of another session"
     more = f" and {len(transactions) - 1} more" if len(transactions) > 1 else ""

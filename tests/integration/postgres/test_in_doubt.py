@@ -143,7 +143,7 @@ def test_all_of_them_are_named_whoever_owns_them_and_whatever_their_names(
     assert [item.gid for item in reader.in_doubt] == [odd, *(f"many-{number}" for number in range(11))]
     first = reader.in_doubt[0]
     assert (first.owner, first.tables, first.is_writing) == ("postgres", ("public.other", "public.rows"), True)
-    assert isinstance(first, TransactionInDoubt) and first.prepared.tzinfo is not None
+    assert isinstance(first, TransactionInDoubt) and first.prepared is not None and first.prepared.tzinfo is not None
 
 
 @pytest.mark.parametrize("is_committed", [True, False], ids=["committed meanwhile", "prepared meanwhile"])

@@ -53,6 +53,16 @@ def slices(kind: IncidentKind, listed: list[dict[str, int]], rows: int, windows:
             "2 keys of warehouse (dw.departures) may be held by 1 file that no marker commits: file dt=2/c.parquet, "
             "written 2026-11-01 02:03 UTC",
         ),
+        (
+            incident(
+                IncidentKind.PREPARED_TRANSACTION,
+                keys=2,
+                number=1,
+                transactions=[{"gid": "755", "owner": "?", "prepared": None, "tables": []}],
+            ),
+            "2 keys of warehouse (dw.departures) may be held by 1 transaction that may be prepared, which a standby "
+            "does not show: transaction 755, in progress at the primary of the standby",
+        ),
     ],
     ids=lambda one: one.kind.value if isinstance(one, Incident) else "",
 )

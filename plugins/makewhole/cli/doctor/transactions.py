@@ -34,7 +34,7 @@ def _prepared_document(item: PreparedInTable, now: datetime) -> dict[str, Any]:
     return {
         "point": item.point.name,
         **transaction.as_evidence(),
-        "age_seconds": _age_ms(transaction.prepared, now) // 1000,
+        "age_seconds": None if transaction.prepared is None else _age_ms(transaction.prepared, now) // 1000,
         "settled_by": SETTLES_PREPARED,
     }
 
@@ -77,9 +77,11 @@ def _show_prepared(out: Console, found: Unsettled, now: datetime) -> None:
     table = _table("point", "gid", "owner", "prepared (UTC)", "age", "wrote to")
     for item in found.prepared:
         transaction = item.transaction
-        prepared = f"{transaction.prepared.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
-        age, tables = duration(_age_ms(transaction.prepared, now)), ", ".join(transaction.tables)
-        _add(table, item.point.name, transaction.gid, transaction.owner, prepared, age, tables)
+        prepared, age = "not shown by a standby", "-"
+        if transaction.prepared is not None:
+            prepared = f"{transaction.prepared.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+            age = duration(_age_ms(transaction.prepared, now))
+        _add(table, item.point.name, transaction.gid, transaction.owner, prepared, age, ", ".join(transaction.tables))
     print_table(out, table)
     for sink in found.sinks:
         out.print(f"{sink.hop.reader} of {sink.hop.name} reads next {', '.join(_places(sink))}")

@@ -167,7 +167,7 @@ def _still_to_come(pipeline: Pipeline, hop: Hop, remedy: Remedy, finding: Findin
         )
     if finding.cause is Cause.IN_DOUBT:
         first = finding.evidence["in_doubt"][0]
-        holder = "" if first.get("file") else "prepared transaction "
+        holder = "" if first.get("file") or first["prepared"] is None else "prepared transaction "
         return Refusal(
             RefusalCode.IN_DOUBT,
             f"{holder}{prepared_transaction_text(first)}, may hold it in {hop.target}: it would be there "

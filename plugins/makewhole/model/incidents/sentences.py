@@ -203,10 +203,13 @@ def _ahead(incident: Incident) -> str:
 
 def prepared_transaction_text(transaction: Mapping[str, Any]) -> str:
     """Return a transaction in doubt by its fields: its gid as a statement has it, its owner, and since when. Of a file
-    that no marker commits, or that cannot be read, its path and when it was written."""
+    that no marker commits, or that cannot be read, its path and when it was written. Of one of the primary of a
+    standby, its number."""
     if transaction.get("file"):
         unread = ", which cannot be read" if transaction.get("unreadable") else ""
         return f"file {transaction['gid']}, written {str(transaction['prepared'])[:16].replace('T', ' ')} UTC{unread}"
+    if transaction["prepared"] is None:
+        return f"transaction {transaction['gid']}, in progress at the primary of the standby"
     gid = str(transaction["gid"]).replace("'", "''")
     return f"'{gid}' of {transaction['owner']}, prepared {str(transaction['prepared'])[:16].replace('T', ' ')} UTC"
 
@@ -219,6 +222,11 @@ def _prepared(incident: Incident) -> str:
     if incident.is_of_files:
         why = "that cannot be read" if incident.is_of_unreadable_files else "that no marker commits"
         return f"{held}{counted(number, 'file')} {why}: {'; '.join([*listed, *more])}"
+    if incident.is_of_standby:
+        return (
+            f"{held}{counted(number, 'transaction')} that may be prepared, which a standby does not show: "
+            f"{'; '.join([*listed, *more])}"
+        )
     return (
         f"{held}"
         f"{counted(number, 'prepared transaction')} that {'is' if number == 1 else 'are'} neither committed nor rolled "

@@ -151,6 +151,11 @@ def _settled_prepared(incident: Incident) -> str:
             "have the job that wrote them end, which sets the marker; or remove them where it died. What waits longer "
             "than pending.max_age is missing"
         )
+    if incident.is_of_standby:
+        return (
+            "look for it at the primary, in pg_prepared_xacts and pg_stat_activity, and let it end; what is prepared "
+            f"there is settled so: {SETTLES_PREPARED}"
+        )
     return SETTLES_PREPARED
 
 

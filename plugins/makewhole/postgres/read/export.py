@@ -154,7 +154,8 @@ class ExportReader:
             return
         with connect(self._connection, f"reading {self._shape.described}") as session:
             # Before the view of the data is taken: what is committed between the two would be in neither.
-            before = writers_in_doubt(session, regclass_text(self._shape.point))
+            name = regclass_text(self._shape.point)
+            before = writers_in_doubt(session, self._connection, name)
             session.rollback()
             _set_snapshot(session, self._snapshot)
             types = column_types(session, self._shape)
@@ -162,7 +163,7 @@ class ExportReader:
             copy_rows = copy_text_rows if len(keys) <= _FEW_KEYS else copy_binary_rows
             for condition in key_conditions(self._shape, types, keys):
                 self.counted += yield from copy_rows(session, self._shape, types, self._rows(session, condition))
-            self.in_doubt = together(before, writers_in_doubt(session, regclass_text(self._shape.point)))
+            self.in_doubt = together(before, writers_in_doubt(session, self._connection, name))
 
     def keys_in_part(self, keys: pl.DataFrame, part: ExportPart) -> Iterator[pl.DataFrame]:  # noqa: ARG002
         raise AssertionError("the view does not read keys by parts")

@@ -25,7 +25,7 @@ def keys_in_doubt(connection: PostgresConnection, shape: TableShape, keys: Seque
     """Return those of the keys of which a row may have been changed by a transaction that has not ended; none where no
     transaction in doubt wrote to the table."""
     with connect(connection, f"looking for transactions in doubt on {shape.described}") as session:
-        transactions = writers_in_doubt(session, regclass_text(shape.point))
+        transactions = writers_in_doubt(session, connection, regclass_text(shape.point))
         if not transactions:
             return KeysInDoubt()
         if not has_places(session, shape.point):
