@@ -46,12 +46,12 @@ having bool_or(held.relation in (select r.id from relations as r))
 order by p.prepared, p.gid
 
 -- hides_prepared --
---- Whether the server is a standby that may follow a primary with prepared transactions: it shows none of them, and its
---- own setting is never less than that of the primary.
+-- Whether the server is a standby that may follow a primary with prepared transactions: it shows none of them, and its
+-- own setting is never less than that of the primary.
 select pg_is_in_recovery() and current_setting('max_prepared_transactions')::integer > 0 as may_hide
 
 -- in_progress --
---- The number of the oldest transaction in progress, and that of the next one to begin.
+-- The number of the oldest transaction in progress, and that of the next one to begin.
 select
     pg_snapshot_xmin(snapshot)::text::bigint as oldest, pg_snapshot_xmax(snapshot)::text::bigint as following
 from pg_current_snapshot() as snapshot

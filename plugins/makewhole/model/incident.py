@@ -35,6 +35,7 @@ class IncidentKind(StrEnum):
     SLICE_SHRUNK = "slice_shrunk"  # rows that an earlier window had counted in a table are gone
     SLICE_FIRST_COUNTED = "slice_first_counted"  # the rows of an earlier window's slice had not been counted
     FILTER_CHANGED = "filter_changed"  # a hop has another `where` than in the windows before
+    NEVER_COMPARED = "never_compared"  # of a compared column neither end of a hop has ever had a value
     NO_TIME_INDEX = "no_time_index"  # no index of a large table begins with its time column
     TIMES_AHEAD = "times_ahead"  # rows of a table have times that no window reaches
     PREPARED_TRANSACTION = "prepared_transaction"  # neither committed nor rolled back, it may hold keys of a store
@@ -108,6 +109,7 @@ class Incident:
     values_not_looked_at  a store; `reason` (`view`, `no_key_index`), `key`: its columns
     prepared_transaction  a table; `keys`: number of findings that wait for them, `transactions` (`gid`, `owner`,
                             `prepared`: since when, `tables`: those that it wrote to): the oldest, and their `number`
+    never_compared        a hop's end (as `filter_changed`); `hop`, `columns`: their names
     filter_changed        a hop's end (`topic` is the hop, `topic_id` empty); `hop`, `before` and `now`: its `where`
 
     Offsets that were frozen and gone before they could be read have `before_it_was_read` true: they are what the

@@ -54,6 +54,7 @@ from makewhole_spark.reconcile.gather.certified_windows import to_judge_again
 from makewhole_spark.reconcile.gather.consumer_groups import HopGroup, hop_groups
 from makewhole_spark.reconcile.gather.doubt_incidents import doubt_incidents
 from makewhole_spark.reconcile.gather.neighbouring_windows import NeighbouringWindows
+from makewhole_spark.reconcile.gather.never_compared import NEVER_COMPARED, never_compared, never_compared_incident
 from makewhole_spark.reconcile.gather.point_facts import point_evidence
 from makewhole_spark.reconcile.gather.truncated_keys import count_truncated_keys
 from makewhole_spark.reconcile.judge.judge_bucket import judge_bucket
@@ -88,6 +89,7 @@ class HopOutcome:
     copier: CopierCommits | None = None
     partitions: Mapping[str, Any] | None = None
     history_begins: Mapping[str, datetime | None] = field(default_factory=dict)
+    never_compared: Sequence[str] = ()
 
     def result(self, handovers_written: int, judging_sha256: str) -> HopResult:
         """Return what is committed, once the journal has counted the keys that it hands over."""
@@ -108,6 +110,7 @@ class HopOutcome:
                 **({} if self.sink is None else {SINK: self.sink.to_json_dict()}),
                 **({} if self.copier is None else {COPIER: self.copier.to_json_dict()}),
                 **({} if self.partitions is None else {PARTITIONS: self.partitions}),
+                **({NEVER_COMPARED: list(self.never_compared)} if self.never_compared else {}),
                 SEMANTICS: self.semantics.value,
                 **({VERSION_UNIT: str(self.version_unit)} if self.version_unit else {}),
                 **history_begins_document(self.history_begins),
@@ -154,6 +157,9 @@ def reconcile(carrier: Carrier, journal: PgConnection, context: WindowContext) -
     happened = [incident for group in groups.values() for incident in group.incidents]
     happened += doubt_incidents(context.pipeline, answers)
     happened += baseline_incidents(neighbours, _older_than_log(answers))
+    columns = {outcome.summary.hop: outcome.never_compared for outcome in outcomes if outcome.never_compared}
+    hops = (hop for hop in context.pipeline.hops if hop.name in columns)
+    happened += [never_compared_incident(hop, columns[hop.name]) for hop in hops]
     repeats = [answer for answer in done if isinstance(answer, RepeatsOfBucket)]
     happened += repeat_incidents(neighbours, repeats)
     incidents.put(journal, context.window, happened)
@@ -306,6 +312,7 @@ def _add_up(
         copier=copier,
         partitions=_partitions(neighbours.manifests[hop.source], answers),
         history_begins={point: neighbours.history_begins(point) for point in (hop.source, hop.target)},
+        never_compared=never_compared(neighbours, hop),
     )
 
 

@@ -30,6 +30,7 @@ from makewhole.tables.reading import UnreadableFile
 from makewhole.tables.shape import TimeBounds
 from makewhole.window.context import WindowContext
 from makewhole_spark.snapshot.census import own_slice, rows_in_slice
+from makewhole_spark.snapshot.seen_values import SeenValues
 
 _ROWS_PER_FLUSH = 262_144
 MOST_REASONS = 10
@@ -74,6 +75,8 @@ class PieceRead:
     `rows_in_slice`: of a table's rows, those of the window's own time slice; None where they were not kept apart.
     `unreadable`: the files of the table that did not decode; where there are some, all of the table is read again.
     `looked_at`: the number of keys of earlier windows whose rows were looked at; `gone`: the windows whose files are.
+    `with_values`: the number of records or rows that are more than tombstones; `never_valued`: the compared columns of
+    which none of them has a value.
 
     For a topic: `first_record_ms` is the timestamp of its first data record, aborted or not; `expired` are all spans
     that were gone before they could be read, `truncated` those of them that a truncation took; `sequences` audits the
@@ -99,6 +102,8 @@ class PieceRead:
     unreadable: tuple[UnreadableFile, ...] = ()
     looked_at: int = 0
     gone: tuple[int, ...] = ()
+    with_values: int = 0
+    never_valued: tuple[str, ...] = ()
     sha256: tuple[tuple[str, str], ...] = ()
 
 
@@ -116,6 +121,7 @@ class BucketWriter:
     bad: list[pl.DataFrame] = field(default_factory=list)
     tombstones: list[pl.DataFrame] = field(default_factory=list)
     unnumbered: int = 0
+    values: SeenValues = field(default_factory=SeenValues)
 
     def add(self, frames: tuple[pl.DataFrame, pl.DataFrame]) -> None:
         """Add the good and the undecodable rows of one batch."""
@@ -125,6 +131,7 @@ class BucketWriter:
             self.unnumbered += int((bad["reason"] == UNNUMBERED).sum())
         if "producer_id" in good.columns:
             self.unnumbered += int((good["producer_id"] == NO_PRODUCER).sum())
+        self.values.add(good)
         for bucket, part in split_by_bucket(good, self.bucket_count):
             self.held.setdefault(bucket, []).append(part)
         self.held_rows += len(good)
@@ -173,6 +180,8 @@ class BucketWriter:
             undecodable_files=tuple(file.path for file in written[len(self.files) :]),
             tombstone_files=tuple((bucket, file.path) for bucket, file in tombstones),
             unnumbered=self.unnumbered,
+            with_values=self.values.rows,
+            never_valued=self.values.never,
             sha256=tuple(
                 sorted({**more_files, **_sha256_by_path([*written, *(file for _, file in tombstones)])}.items())
             ),

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from makewhole.journal.results.snapshot_manifests import FILTER_TYPES, READ_AS, VALUES_OF
+from makewhole.journal.results.snapshot_manifests import FILTER_TYPES, NEVER_VALUED, READ_AS, VALUES_OF
 from makewhole.model.incident import Incident
 from makewhole.model.points import Point, has_log, is_by_sequence
 from makewhole.model.text import NOT_NUMBERED
@@ -20,6 +20,7 @@ from makewhole_spark.carrier import Carrier
 from makewhole_spark.snapshot.read_piece import MOST_REASONS, PieceRead
 from makewhole_spark.snapshot.reuse.decide import Reuse
 from makewhole_spark.snapshot.reuse.read_as import read_as
+from makewhole_spark.snapshot.seen_values import never_valued
 from makewhole_spark.snapshot.value_census import values_sha256
 
 
@@ -78,6 +79,8 @@ def manifest_of(
         FILTER_TYPES: dict(reading.context.pipeline.filter_types),
         "key_layout": [kind.value for kind in point.key_layout],
     }
+    if columns := never_valued(reads):
+        manifest[NEVER_VALUED] = columns
     if plan is not None:
         manifest["pg_snapshot"] = plan.seen
         manifest["rows_counted"] = sum(read.rows_counted or 0 for read in reads)

@@ -89,6 +89,10 @@ REACHED: dict[StrEnum, tuple[str, str]] = {
         f"{SPARK}/test_changed_filters.py",
         "test_rows_whose_records_pass_the_new_filter_stay",
     ),
+    IncidentKind.NEVER_COMPARED: (
+        f"{SPARK}/test_never_compared.py",
+        "test_a_name_that_is_misspelt_at_both_ends_is_said_and_the_certificate_has_it",
+    ),
     IncidentKind.NO_TIME_INDEX: (CENSUS, "test_a_large_table_without_an_index_on_its_times_is_said_and_blocks_nothing"),
     IncidentKind.TIMES_AHEAD: (TIMES, "test_rows_that_no_window_will_reach_are_counted_and_said"),
     IncidentKind.REPEATED_KEYS: (

@@ -18,6 +18,9 @@ LOOKED_AT = "looked_at"
 last of their `windows`, the number of `keys`, of `rows` that differ with their `files`, the windows whose snapshots are
 `gone` or were `read_with_other_configuration`, and the place in the round that is `next`."""
 
+NEVER_VALUED = "never_valued"
+"""The entry of a manifest with the compared columns of which nothing that was read has a value, where anything more
+than tombstones was."""
 VALUES_OF = "values_sha256"
 """The entry of a manifest that says what its hashes of values and its versions are of."""
 

@@ -299,6 +299,10 @@ _SENTENCES: Mapping[IncidentKind, Callable[[Incident], str]] = {
     IncidentKind.SLICE_FIRST_COUNTED: _first_counted,
     IncidentKind.TIMES_AHEAD: _ahead,
     IncidentKind.FILTER_CHANGED: _filter_changed,
+    IncidentKind.NEVER_COMPARED: lambda incident: (
+        f"neither end of {incident.detail['hop']} has ever had a value of "
+        f"{', '.join(f'`{name}`' for name in incident.detail['columns'])}, so that nothing of it was compared"
+    ),
     IncidentKind.PREPARED_TRANSACTION: _prepared,
     IncidentKind.UNREADABLE_FILES: _unreadable,
     IncidentKind.LEFT_OVER_FILES: _left_over,

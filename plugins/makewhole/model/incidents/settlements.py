@@ -203,6 +203,10 @@ _SENTENCES: Mapping[IncidentKind, str] = {
     IncidentKind.TRUNCATED: f"{_UPSTREAM}; {_SAFER}",
     IncidentKind.TOPIC_RECREATED: _UPSTREAM,
     IncidentKind.OPEN_TRANSACTION: "its records are judged in a later window, when it has ended",
+    IncidentKind.NEVER_COMPARED: (
+        "look whether `compare` has the name, or the place, as the records and rows have it, and run this window again "
+        "once it does; a field that nothing has filled yet is compared from its first value on"
+    ),
     IncidentKind.SLICE_GROWN: (
         "they are judged in this window. If rows come so late as a rule, write a longer `late` into the pipeline's file"
     ),

@@ -31,6 +31,7 @@ class LimitKind(StrEnum):
     BEFORE_BASELINE = "before_baseline"
     OLDER_DUPLICATES = "older_duplicates"  # the key index knows no older keys: `history`
     TIMES_AHEAD = "times_ahead"  # rows with times that no window reaches
+    NEVER_COMPARED = "never_compared"  # columns of which neither end of a hop has ever had a value
     CHANGED_ROWS = "changed_rows"  # rows of earlier windows that are not looked at again
 
 
@@ -85,6 +86,10 @@ _SENTENCES: Mapping[LimitKind, Callable[[ProofLimit], str]] = {
     LimitKind.TIMES_AHEAD: lambda limit: (
         f"{counted(limit.count or 0, 'row')} of {limit.at} with times that no window reaches, from {limit.since} to "
         f"{limit.until}"
+    ),
+    LimitKind.NEVER_COMPARED: lambda limit: (
+        f"anything of {counted(limit.count or 0, 'compared column')} of {limit.at}, of which neither end has ever had "
+        "a value"
     ),
     LimitKind.CHANGED_ROWS: lambda limit: (
         f"rows of {limit.at} that were changed since they were judged, with their times left as they were"
@@ -168,6 +173,9 @@ def _limits_of_hops(results: Mapping[str, HopResult]) -> Iterator[ProofLimit]:
 
 def _limits_of_tables(happened: list[Incident]) -> Iterator[ProofLimit]:
     for incident in happened:
+        if incident.kind is IncidentKind.NEVER_COMPARED:
+            columns = incident.detail["columns"]
+            yield ProofLimit(kind=LimitKind.NEVER_COMPARED, at=incident.topic, count=len(columns))
         if incident.kind is IncidentKind.VALUES_NOT_LOOKED_AT:
             yield ProofLimit(kind=LimitKind.CHANGED_ROWS, at=incident.point)
         if incident.kind is IncidentKind.TIMES_AHEAD and incident.detail["rows"]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from makewhole.journal.results.snapshot_manifests import LOOKED_AT, MARK, NOT_REUSED, REUSED
+from makewhole.journal.results.snapshot_manifests import LOOKED_AT, MARK, NEVER_VALUED, NOT_REUSED, REUSED
 from makewhole.journal.retention import removals
 from makewhole.model.points import Point, TablePoint, TopicPoint
 from makewhole.sql import PgConnection
@@ -137,5 +137,7 @@ def as_read(snapshot: EarlierSnapshot) -> PieceRead:
         undecodable=manifest["undecodable"],
         undecodable_because=tuple(manifest["undecodable_because"].items()),
         undecodable_files=tuple(manifest["undecodable_files"]),
+        with_values=manifest["rows"],
+        never_valued=tuple(manifest.get(NEVER_VALUED, ())),
         sha256=tuple((path, digest) for path, digest in manifest["sha256"].items() if path not in left_out),
     )
