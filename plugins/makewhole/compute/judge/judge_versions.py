@@ -218,17 +218,23 @@ def _aggregated_elsewhere(elsewhere: pl.DataFrame, name: str) -> pl.DataFrame:
 
 def _other_states(source: pl.DataFrame, elsewhere: pl.DataFrame) -> pl.DataFrame:
     """Return, per key, the states of the source's other versions: after the latest of the windows up to this one, and
-    before it. What comes after a later deletion is after it, whatever its number."""
+    before it. What comes after a later deletion is after it, whatever its number; so is what comes later under the same
+    number with another state. `later_version`: the lowest of those after it, where all are versions."""
     known = with_lives(_with_elsewhere(source, elsewhere).filter(pl.col("place").is_not_null()))
     is_later = pl.col("rank") == LATER
-    newest = latest_states(known.filter(~is_later), "of").select(*HASH, "of_version", "of_latest_place")
+    newest = latest_states(known.filter(~is_later), "of").select(*HASH, "of_version", "of_states", "of_latest_place")
     lives_here = pl.col("lives").filter(~is_later).max().over(*HASH, "partition").fill_null(0)
     versions = known.with_columns(lives_here.alias("lives_here")).join(newest, on=HASH, how="left")
-    by_number = (pl.col("version") > pl.col("of_version")).fill_null(True)
+    is_another = ~pl.col("of_states").list.contains(pl.col("state"), nulls_equal=True)
+    is_changed = (pl.col("version") == pl.col("of_version")) & is_another
+    by_number = (pl.col("version") > pl.col("of_version")).fill_null(True) | is_changed.fill_null(False)
     is_after = is_later & (by_number | (pl.col("lives") > pl.col("lives_here")))
     is_latest = pl.col("place") == pl.col("of_latest_place")
     return versions.group_by(HASH, maintain_order=True).agg(
         pl.col("state").filter(is_after).alias("later_states"),
+        pl.when(~(pl.col("version").is_null() | is_unreadable()).filter(is_after).any())
+        .then(pl.col("version").filter(is_after).min())
+        .alias("later_version"),
         pl.col("state").filter(~is_after & ~is_latest.fill_null(False)).alias("older_states"),
     )
 
@@ -308,10 +314,10 @@ def _is_absent(side: str) -> pl.Expr:
     return (states.list.len() == 1) & (states.list.first() == ABSENT).fill_null(False)
 
 
-def _is_older(side: str) -> pl.Expr:
+def _is_older(side: str, of_source: str = "source_version") -> pl.Expr:
     """Return whether the side's version is below the source's. What is no version, or of another kind, is not
     ordered."""
-    own, of_source = f"{side}_version", "source_version"
+    own = f"{side}_version"
     is_ordered = (is_moment(own) == is_moment(of_source)) & ~is_unreadable(own) & ~is_unreadable(of_source)
     return (~_is_absent(side) & is_ordered & is_surely_below(own, of_source, "version_unit")).fill_null(False)
 
@@ -353,6 +359,7 @@ def _holds(side: str) -> tuple[pl.Expr, pl.Expr]:
     is_single = states.list.len() == 1
     has_latest = (of_source.list.set_intersection(states).list.len() > 0) & ~(is_single & _is_older(side))
     has_later = pl.col("later_states").list.set_intersection(states).list.len() > 0
+    has_later &= ~(is_single & _is_older(side, "later_version"))
     is_certain = is_single & ~_has_unknown(side)
     surely = is_certain & ((has_latest & (of_source.list.len() == 1)) | has_later)
     is_unreadable = _has_unknown(side) | _has_unknown("source") | (of_source.list.len() == 0)

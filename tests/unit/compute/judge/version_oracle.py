@@ -82,22 +82,28 @@ def oracle(key: str, known: dict[str, Any]) -> str | None:
 
     def is_after(copy: dict[str, Any]) -> bool:
         here = max((lives(source + beyond, c) for c in up_to_now if c["partition"] == copy["partition"]), default=0)
-        by_number = copy["version"] is None or number < 0 or copy["version"] > number
+        is_changed = copy["version"] == number and state(copy) not in wanted
+        by_number = copy["version"] is None or number < 0 or copy["version"] > number or is_changed
         return copy["age"] == 2 and (by_number or lives(source + beyond, copy) > here)
 
-    later = {state(copy) for copy in beyond if is_after(copy)}
+    after = [copy for copy in beyond if is_after(copy)]
+    later = {state(copy) for copy in after}
+    numbers = [copy["version"] for copy in after]
+    least = min(numbers) if numbers and None not in numbers else -1
     elsewhere = [c for c in known["target_elsewhere"] if c["key"] == key]
 
     def holds(found: list[dict[str, Any]]) -> tuple[bool, bool]:
         """Return whether these hold the latest version or a later one: (surely, possibly)."""
         last = newest(found)
         states = {state(copy) for copy in last} or {None}
-        older = states != {None} and 0 < max((number_of(copy) for copy in last), default=-1) < number
+        held = max((number_of(copy) for copy in last), default=-1)
+        older = states != {None} and 0 < held < number
+        is_later = bool(later & states) and not (len(states) == 1 and states != {None} and 0 < held < least)
         has = bool(wanted & states) and not (len(states) == 1 and older)
         if not of_source and states != {None}:
-            return bool(later & states) and len(states) == 1, True  # its value is not known
+            return is_later and len(states) == 1, True  # its value is not known
         single = len(states) == 1
-        return (has and single and len(wanted) == 1) or (bool(later & states) and single), has or bool(later & states)
+        return (has and single and len(wanted) == 1) or (is_later and single), has or is_later
 
     here = {c["place"] for c in target}
     last = newest(target + elsewhere)
