@@ -134,6 +134,8 @@ def test_an_event_that_another_topic_has_differently_a_window_later_is_a_conflic
 
     assert amounts(shop, "O2") == ["2.50"]
     assert closed.state is WindowState.GAPS
+    again, closed = shop.whole_way()  # what came after its end is of the window that has it
+    assert (shop.found(again, STORE_HOP), closed.state) == ({}, WindowState.CERTIFIED)
 
 
 def numbered(key: int, version: int, amount: str, day: int = 0) -> dict[str, object]:
@@ -167,6 +169,32 @@ def test_a_row_that_holds_an_older_version_gets_the_latest_of_all_topics(shop: R
 
     assert amounts(shop, "O1") == ["1.10"]
     assert closed.state is WindowState.CERTIFIED, closed.reason
+
+
+def test_a_row_that_its_topic_left_to_another_must_hold_what_that_had(shop: ReconciledShop) -> None:
+    """Both hops say so. The row has a higher number than what should be in it, and no plan writes over that."""
+    shop.sql("alter table warehouse add version int; alter table outbox add version int")
+    others = with_two_topics(shop, is_upsert=True, has_version=True)
+    text = shop.file.read_text()
+    for name in ("orders", "others"):
+        text = text.replace(f"from: {name}, to: warehouse", f'from: {name}, to: warehouse, where: "number < 100"')
+    shop.file.write_text(text)
+    shop.send([numbered(3, 1, "1.00")])
+    send(shop, others, [numbered(1, 5, "5.00"), numbered(2, 5, "5.00")])
+    shop.write("warehouse", [numbered(1, 5, "5.00"), numbered(2, 5, "5.00"), numbered(3, 1, "1.00")])
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+
+    left = [numbered(key, 7, "7.00", 1) | {"number": 100} for key in (1, 2)]
+    shop.send([numbered(1, 6, "6.00", 1), numbered(2, 6, "6.00", 1), *left])
+    shop.sql("update warehouse set version = 6, amount = 6, at = at + interval '1 day' where id = 'O1'")
+    context = shop.judge_and_ask_the_gate(1)
+    assert shop.found(context, STORE_HOP) == {"O1": ("mismatched", "stale_version")}
+    assert {verdict for verdict, _ in shop.found(context, OTHER_HOP).values()} == {"mismatched"}
+
+    closed = repair(shop, context)
+
+    assert (amounts(shop, "O1"), amounts(shop, "O2")) == (["6.00"], ["5.00"])
+    assert closed.state is WindowState.GAPS
 
 
 def test_versions_without_numbers_in_two_topics_are_not_known(shop: ReconciledShop) -> None:

@@ -40,13 +40,15 @@ class Compared:
 
 def compare_events(judged: pl.DataFrame, own: pl.DataFrame, others: pl.DataFrame, target: pl.DataFrame) -> Compared:
     """Turn verdicts of `judged` (`JUDGED`) into conflicts where another source has another value of the key. `own`,
-    `others` and `target` are `COPIES`; values that are not known disagree with none, and may be what the target has."""
+    `others` and `target` are `COPIES`; values that are not known disagree with none, and may be what the target has.
+    Copies after the window count in their own, and explain a row all the same."""
     same = others.join(target, on=HASH, how="inner").filter(
         (pl.col("row_hash") == pl.col("row_hash_right")).fill_null(True)
     )
     judged = judged.filter(~(_is_of_before(judged) & _among(judged, same)))
-    values = pl.concat([own, others]).drop_nulls("row_hash").group_by(HASH).agg(pl.col("row_hash").n_unique())
-    differing = values.filter(pl.col("row_hash") > 1).select(HASH).join(others, on=HASH, how="semi")
+    own, until_now = (copies.filter(~pl.col("is_later").fill_null(False)) for copies in (own, others))
+    values = pl.concat([own, until_now]).drop_nulls("row_hash").group_by(HASH).agg(pl.col("row_hash").n_unique())
+    differing = values.filter(pl.col("row_hash") > 1).select(HASH).join(until_now, on=HASH, how="semi")
     return _marked(judged, differing, others, Verdict.CONFLICT, Cause.SOURCES_DISAGREE)
 
 
@@ -98,6 +100,36 @@ def _without_rows_of_others(
     is_missing = judged["verdict"] == Verdict.MISSING.value
     dropped = _among(judged, same) | (_among(judged, ahead) & ~is_missing) | _among(judged, ahead.filter(is_gone))
     return judged.filter(~(_is_of_before(judged) & dropped))
+
+
+def hold_to_others(judged: pl.DataFrame, keys: pl.DataFrame, others: pl.DataFrame, target: pl.DataFrame) -> Compared:
+    """Match the rows of keys (hashes) that the hop's own source has left to others: what another source has in the
+    window its own hop judges, and of what they had before the target must hold the latest, or what came later. Where it
+    surely holds something else it is mismatched, and where that is not known undecidable. `others` and `target` are
+    `COPIES`."""
+    standing, is_later = without_left(others), pl.col("is_later").fill_null(False)
+    left = keys.select(HASH).join(
+        standing.filter(~is_later & ~pl.col("is_before").fill_null(False)), on=HASH, how="anti"
+    )
+    is_same = (pl.col("row_hash") == pl.col("row_hash_right")).fill_null(True)
+    since = standing.filter(is_later).join(target, on=HASH, how="inner").filter(is_same)
+    before = standing.filter(~is_later).join(left, on=HASH, how="semi").join(since, on=HASH, how="anti")
+    both = _latest(before, "other").join(_latest(target, "target"), on=HASH, how="inner")
+    agrees = pl.col("other_states").list.set_intersection("target_states").list.len() > 0
+    is_certain = pl.lit(True)
+    for side in ("other", "target"):
+        states = pl.col(f"{side}_states").list
+        is_certain &= (states.len() == 1) & ~states.contains(pl.lit(None, dtype=pl.UInt64), nulls_equal=True)
+    differing, unknown = both.filter(~agrees & is_certain), both.filter(~agrees & ~is_certain)
+    judged = _turned(judged, _among(judged, keys), Verdict.MATCHED)
+    judged = _turned(judged, _among(judged, unknown), Verdict.UNDECIDABLE, Cause.ORDER_UNKNOWN)
+    judged = _turned(judged, _among(judged, differing), Verdict.MISMATCHED, Cause.STALE_VERSION)
+    judged = judged.with_columns(has_later=judged["has_later"] | _among(judged, differing))
+    return Compared(
+        judged=judged,
+        others=others.join(unknown, on=HASH, how="semi"),
+        later=before.join(differing, on=HASH, how="semi"),
+    )
 
 
 def later_versions(own: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
@@ -183,8 +215,9 @@ def _among(judged: pl.DataFrame, keys: pl.DataFrame) -> pl.Series:
     return judged.select(HASH).join(named, on=HASH, how="left", maintain_order="left")["_is_named"].fill_null(False)
 
 
-def _turned(judged: pl.DataFrame, turned: pl.Series, verdict: Verdict, cause: Cause) -> pl.DataFrame:
+def _turned(judged: pl.DataFrame, turned: pl.Series, verdict: Verdict, cause: Cause | None = None) -> pl.DataFrame:
+    hint = pl.lit(None if cause is None else cause.value, dtype=pl.String)
     return judged.with_columns(
-        pl.when(turned).then(pl.lit(cause.value)).otherwise("hint").alias("hint"),
+        pl.when(turned).then(hint).otherwise("hint").alias("hint"),
         pl.when(turned).then(pl.lit(verdict.value)).otherwise("verdict").alias("verdict"),
     )

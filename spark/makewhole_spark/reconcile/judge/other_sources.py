@@ -23,8 +23,10 @@ from makewhole.compute.judge.judge_copies import BucketInput, committed_copies
 from makewhole.compute.judge.log_history import LogHistory
 from makewhole.compute.judge.sources_together import (
     COPIES,
+    Compared,
     compare_events,
     compare_versions,
+    hold_to_others,
     later_versions,
     without_left,
 )
@@ -44,7 +46,7 @@ from makewhole_spark.reconcile.bucket.task import BucketTask, OtherSource
 from makewhole_spark.reconcile.judge.copies_outside import ledger_copies_outside, source_copies_outside
 from makewhole_spark.reconcile.judge.index import keys_with_other_values, overtaken_keys
 from makewhole_spark.reconcile.judge.read_copies import look_up, passing_copies, rows_of_windows, slice_frame
-from makewhole_spark.reconcile.judge.verdicts import has_left, has_verdict, turned
+from makewhole_spark.reconcile.judge.verdicts import has_left, has_verdict
 
 _SHOWN = 10
 
@@ -154,17 +156,35 @@ def compare_sources(
 ) -> tuple[pl.DataFrame, dict[str, dict[str, Any]]]:
     """Return the keys as they are judged with all sources, and by key hash evidence: what the others have of those on
     which they disagree (`other_sources`), and the later versions that they have of others (`later_sources`)."""
-    judged = _without_keys_of_others(sources.task, judged)
+    rows = (committed_copies(known.target), known.target_elsewhere)
+    target = pl.concat(_as_copies(frame, None, pl.lit(True)) for frame in rows)
+    judged, left = _without_keys_of_others(sources.task, judged)
+    held = _held_to_others(sources.task, judged, left, target)
     if sources.others.is_empty():
-        return judged, {}
-    target = [_as_copies(rows, None, pl.lit(True)) for rows in (committed_copies(known.target), known.target_elsewhere)]
+        return held.judged, _evidence(held)
     compare = compare_versions if sources.task.is_upsert else compare_events
-    compared = compare(judged, sources.own, sources.others, pl.concat(target))
+    compared = compare(held.judged, sources.own, sources.others, target)
+    return compared.judged, _evidence(held) | _evidence(compared)
+
+
+def _held_to_others(task: BucketTask, judged: pl.DataFrame, keys: pl.DataFrame, target: pl.DataFrame) -> Compared:
+    """Hold the rows of keys (`JUDGED`) that the hop's own source has left to what the other sources have of them."""
+    if keys.is_empty():
+        return Compared(judged=judged, others=empty(COPIES), later=empty(COPIES))
+    nothing = empty({**NUMBERS, "row_hash": pl.UInt64})
+    copies = [
+        frame for other in task.elsewhere.other_sources for frame in _copies_to_compare(task, other, keys, nothing)
+    ]
+    others = pl.concat(copies).unique(subset=[*HASH, "place", "source"], keep="first", maintain_order=True)
+    return hold_to_others(judged, keys, others, target)
+
+
+def _evidence(compared: Compared) -> dict[str, dict[str, Any]]:
     evidence: dict[str, dict[str, Any]] = {}
     for name, copies in (("other_sources", compared.others), ("later_sources", compared.later)):
         for key_hash, shown in _shown(copies).items():
             evidence.setdefault(key_hash, {})[name] = shown
-    return compared.judged, evidence
+    return evidence
 
 
 def _shown(copies: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
@@ -180,11 +200,12 @@ def _shown(copies: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
     return shown
 
 
-def _without_keys_of_others(task: BucketTask, judged: pl.DataFrame) -> pl.DataFrame:
+def _without_keys_of_others(task: BucketTask, judged: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Drop the keys of `judged` (`JUDGED`) that the hop's source does not have in this window and another source has,
     or had: they are not unexpected. Of those that differ from what it had before the ones that the other has in this
-    window, whose hop judges them. An unexpected one that the hop's own source has in this window, in versions that left
-    its filter, is matched by what the other brings."""
+    window, whose hop judges them. Return what is left, and the unexpected keys among it that another source has or had,
+    and that the hop's own has in this window in versions that left its filter."""
+    left = judged.clear()
     is_unexpected = has_verdict(Verdict.UNEXPECTED)
     is_differing = ~pl.col("in_source") & has_verdict(*DIFFERING)
     for other in task.elsewhere.other_sources:
@@ -194,10 +215,9 @@ def _without_keys_of_others(task: BucketTask, judged: pl.DataFrame) -> pl.DataFr
         had = _among_copies(unmatched, _copies_had(task, other, unmatched))
         of_other = pl.concat([had, _judged_on_its_hop(task, other, differing)])
         of_other = of_other.join(_left_by_both(task, other, of_other), on=HASH, how="anti")
-        matched = of_other.filter("in_source")["key_hash"].to_list()
-        judged = turned(judged, pl.lit(True), matched, Verdict.MATCHED)
+        left = pl.concat([left, of_other.filter("in_source")])
         judged = judged.join(of_other.filter(~pl.col("in_source")), on=HASH, how="anti", maintain_order="left")
-    return judged
+    return judged, left.unique(HASH, maintain_order=True)
 
 
 def _among_copies(keys: pl.DataFrame, copies: Iterable[pl.DataFrame]) -> pl.DataFrame:
@@ -217,18 +237,21 @@ def _copies_had(task: BucketTask, other: OtherSource, keys: pl.DataFrame) -> Ite
 
 
 def _judged_on_its_hop(task: BucketTask, other: OtherSource, keys: pl.DataFrame) -> pl.DataFrame:
-    """Return the keys that differ for another source's sake: it has them in the window, where its own hop judges them.
+    """Return the keys that differ for another source's sake: it has them in the window, where its own hop judges them,
+    and has not left them to others.
 
     Under `upsert` a row may also be what a table had that has no row of the key any more, or, where nothing numbers its
     rows, any version that it had since the end of the window.
     """
-    copies, point = [_slice(task.context, other)], task.context.pipeline.points[other.hop.source]
+    here, point = _slice(task.context, other), task.context.pipeline.points[other.hop.source]
+    standing = without_left(_as_copies(here, other.hop)) if task.is_upsert else passing_copies(here, other.hop.name)
+    copies = list[pl.DataFrame]()
     if task.is_upsert and can_look_up(point):
         rows = look_up(task.context, point, keys.sort(HASH))
         is_later = (pl.col("time") >= task.context.window.end).fill_null(True)
         purged = rows_of_windows(task.context, point.name, other.end.before).join(rows, on=HASH, how="anti")
         copies += [purged, rows.filter(is_later & pl.col("version").is_null())]
-    return _among_copies(keys, (passing_copies(frame, other.hop.name) for frame in copies))
+    return _among_copies(keys, [standing, *(passing_copies(frame, other.hop.name) for frame in copies)])
 
 
 def _left_by_both(task: BucketTask, other: OtherSource, keys: pl.DataFrame) -> pl.DataFrame:

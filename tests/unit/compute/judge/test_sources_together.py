@@ -11,6 +11,7 @@ from makewhole.compute.judge.sources_together import (
     COPIES,
     compare_events,
     compare_versions,
+    hold_to_others,
     later_versions,
     without_left,
 )
@@ -68,6 +69,59 @@ def test_an_event_with_the_same_value_or_no_claim_of_this_source_stays(
     compared = compare_events(judged(verdict, in_source=in_source), own, copies("b", other), target)
     assert said(compared.judged) == (verdict, None)
     assert compared.others.is_empty()
+
+
+def test_an_event_whose_other_value_came_after_the_window_is_no_conflict_in_it() -> None:
+    later = copies("b", {"row_hash": B, "is_later": True})
+    compared = compare_events(judged("matched"), copies("a", (A, None)), later, copies("t", (A, None)))
+    assert said(compared.judged) == ("matched", None)
+    own = pl.concat([copies("a", (A, None)), copies("a", {"row_hash": C, "place": "0:9", "is_later": True})])
+    compared = compare_events(judged("matched"), own, copies("b", (A, None)), copies("t", (A, None)))
+    assert said(compared.judged) == ("matched", None)
+
+
+_BEFORE, _LATER = {"is_before": True}, {"is_later": True}
+
+
+@pytest.mark.parametrize(
+    ("other", "held", "expected"),
+    [
+        ([{"row_hash": B, "version": 5, **_BEFORE}], (B, 5), ("matched", None)),
+        ([{"row_hash": B, "version": 5, **_BEFORE}], (A, 6), STALE),
+        ([{"row_hash": B, "version": 4, **_BEFORE}, {"row_hash": C, "version": 5, **_BEFORE}], (B, 4), STALE),
+        (
+            [{"row_hash": B, "version": 5, **_BEFORE}, {"row_hash": C, "version": 8, **_LATER}],
+            (C, 8),
+            ("matched", None),
+        ),
+        ([{"row_hash": B, "version": 5, **_BEFORE}, {"row_hash": C, "version": 8, **_LATER}], (A, 6), STALE),
+        ([{"row_hash": B, "version": 5}], (A, 6), ("matched", None)),
+        ([{"row_hash": None, "version": 5, **_BEFORE}], (A, 6), UNKNOWN),
+        (
+            [{"row_hash": B, "version": 5, **_BEFORE}, {"version": 6, "is_outside": True, **_BEFORE}],
+            (A, 6),
+            ("matched", None),
+        ),
+    ],
+    ids=[
+        "the latest",
+        "our own",
+        "an older one",
+        "a later one",
+        "neither",
+        "judged there",
+        "not known",
+        "left there, too",
+    ],
+)
+def test_a_row_of_a_key_that_its_source_left_is_held_to_what_the_others_had(
+    other: list[dict[str, Any]], held: tuple[int, int], expected: tuple[str, str | None]
+) -> None:
+    keys = judged("unexpected")
+    compared = hold_to_others(keys, keys, copies("b", *other), copies("t", held))
+    assert said(compared.judged) == expected
+    assert compared.judged["has_later"][0] is (expected == STALE)
+    assert compared.later.is_empty() is (expected != STALE)
 
 
 def of_before(own: Any, other: Any, held: Any, verdict: str = "mismatched", *, is_upsert: bool = True) -> str | None:
