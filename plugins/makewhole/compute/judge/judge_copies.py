@@ -98,7 +98,9 @@ def _source_copies(bucket: BucketInput) -> pl.DataFrame:
     copies = committed_copies(bucket.source.filter(~pl.col("excluded_by").list.contains(bucket.hop)))
     handed = bucket.handed_over.join(copies.select(HASH), on=HASH, how="anti")
     # Elements of one record are at one place, and may contradict each other.
-    rows = _kernel_columns(copies).unique(subset=[*HASH, "place", "row_hash"], keep="first", maintain_order=True)
+    marks = () if "is_tombstone" in copies.columns else (pl.lit(False).alias("is_tombstone"),)
+    rows = _kernel_columns(copies.with_columns(*marks), "is_tombstone")
+    rows = rows.unique(subset=[*HASH, "place", "row_hash"], keep="first", maintain_order=True)
     return pl.concat([rows, handed], how="diagonal_relaxed")
 
 
@@ -161,9 +163,14 @@ def _aggregated(copies: pl.DataFrame, side: str) -> pl.DataFrame:
         ]
     else:
         of_first = pl.col("row_hash").filter(pl.col("place") == pl.col("place").first())
+        is_value = pl.col("place").is_not_null() & ~pl.col("is_tombstone").fill_null(False)
+        of_first_value = pl.col("row_hash").filter(
+            is_value & (pl.col("place") == pl.col("place").filter(is_value).first())
+        )
         aggregates += [
             pl.len().cast(pl.Int64).alias("source_copies"),
             (of_first.drop_nulls().n_unique() > 1).alias("source_is_split"),
+            ((of_first_value.len() > 0) & of_first_value.is_null().all()).alias("source_has_unknown_first"),
         ]
     return copies.sort(HASH, maintain_order=True).group_by(HASH, maintain_order=True).agg(aggregates)
 
@@ -240,9 +247,10 @@ def _values_known() -> list[pl.Expr]:
 
 
 def _verdict(*, is_table: bool, has_gone: bool) -> pl.Expr:
-    """Return the verdict. What a log says first of an event counts where it is repeated; rows of a table (`is_table`)
-    have no order that says which of them is right, nor have elements of its first record (`source_is_split`). They are
-    reported in the window that they lie in: to another one a repeat is a duplicate."""
+    """Return the verdict. What a log says first of an event counts where it is repeated, and where that is not known
+    nothing agrees or differs; rows of a table (`is_table`) have no order that says which of them is right, nor have
+    elements of its first record (`source_is_split`). They are reported in the window that they lie in: to another one a
+    repeat is a duplicate."""
     known = pl.col("in_source") | (pl.col("source_elsewhere_copies") > 0)
     source, target = pl.col("source_values"), pl.col("target_values")
     contradicts = source.list.len() > 1
@@ -250,6 +258,7 @@ def _verdict(*, is_table: bool, has_gone: bool) -> pl.Expr:
     absent = pl.col("target_copies") == 0
     agreeing = _agreeing()
     has_before = pl.col("source_elsewhere_earlier").list.len().fill_null(0) > 0
+    is_first_unknown = pl.col("source_has_unknown_first").fill_null(False) & ~has_before
     has_no_first = pl.lit(is_table) | (pl.col("source_is_split").fill_null(False) & ~has_before)
     return (
         pl.when(~known)
@@ -264,7 +273,7 @@ def _verdict(*, is_table: bool, has_gone: bool) -> pl.Expr:
         .then(pl.lit(Verdict.MISSING.value))
         .when(contradicts | ((target.list.len() > 1) & (agreeing > 0)))
         .then(pl.lit(Verdict.CONFLICT.value))
-        .when((source.list.len() == 0) | (target.list.len() == 0))
+        .when(is_first_unknown | (source.list.len() == 0) | (target.list.len() == 0))
         .then(pl.lit(Verdict.UNDECIDABLE.value))
         .when(agreeing == 0)
         .then(pl.lit(Verdict.MISMATCHED.value))

@@ -42,10 +42,13 @@ def oracle(key: str, known: dict[str, Any]) -> str | None:
         return "duplicate" if present else "pending" if key in known["unsettled"] else "missing"
     beyond -= {None}
     before = {c["row_hash"] for c in others if not c["is_later"]} - {None}
-    values = ({c["row_hash"] for c in source} | before) if source else beyond
+    known_here = {c["row_hash"] for c in source} - {None}
+    values = (known_here | before) if known_here else beyond
+    first = min(source, key=lambda copy: (copy["partition"], copy["offset"]), default=None)
+    is_first_unknown = first is not None and first["row_hash"] is None and not before
     if len(values) > 1 or (len(held) > 1 and values & held):
         return "conflict"
-    if not values or not held:
+    if is_first_unknown or not values or not held:
         return "undecidable"
     return "matched" if values & held else "mismatched"
 
@@ -61,7 +64,7 @@ def situations(draw: st.DrawFn) -> dict[str, Any]:
                 "key": draw(keys),
                 "partition": draw(st.integers(0, 2)),
                 "offset": offset,
-                "row_hash": draw(st.integers(1, 2)),
+                "row_hash": draw(st.sampled_from([1, 1, 2, 2, None])),
                 "is_aborted": draw(st.sampled_from([False, False, False, True])),
                 "replay_plan": draw(st.sampled_from([None, None, *PLANS])),
                 "excluded_by": draw(st.sampled_from([[], [], [HOP], ["another→hop"]])),
