@@ -39,7 +39,7 @@ def build_key_run(copies: pl.DataFrame, *, has_versions: bool) -> pl.DataFrame:
         .select(*_FIRST, _IS_EXTRA, _FILTERS)
     )
     if not has_versions:
-        return run.drop(_FILTERS)
+        return _with_deletions(run.drop(_FILTERS), wide)
     latest = (
         wide.with_columns(pl.when(_FOLLOWS).then(_ABOVE_ALL).otherwise(version_in_order()).alias("number"))
         .sort(*HASH, _LIVES, "number", "partition", "offset")
@@ -47,6 +47,18 @@ def build_key_run(copies: pl.DataFrame, *, has_versions: bool) -> pl.DataFrame:
         .select(*_ROW, *(pl.col(name).alias(f"last_{name}") for name in _LATEST))
     )
     return run.join(latest, on=_ROW, how="left", maintain_order="left").drop(_FILTERS)
+
+
+def _with_deletions(run: pl.DataFrame, copies: pl.DataFrame) -> pl.DataFrame:
+    """Note which keys of a run without versions were deleted after their first copy (`last_is_tombstone`): the last
+    copy in each partition is a tombstone."""
+    is_tombstone = pl.col("is_tombstone").fill_null(False)
+    if not copies.select(is_tombstone.any()).item():
+        return run
+    of_partition = copies.sort(*HASH, "partition", "offset").group_by(*HASH, "partition").agg(is_tombstone.last())
+    deleted = of_partition.group_by(HASH).agg(is_tombstone.all().alias("last_is_tombstone")).filter("last_is_tombstone")
+    noted = run.join(deleted, on=HASH, how="left", maintain_order="left")
+    return noted.with_columns(pl.when(~is_tombstone).then("last_is_tombstone"))
 
 
 def _without_contradictions(copies: pl.DataFrame) -> pl.DataFrame:

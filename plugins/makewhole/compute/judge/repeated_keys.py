@@ -9,9 +9,9 @@ from makewhole.compute.frames import HASH, HASHES, KEYS, Schema
 from makewhole.compute.judge.judge_copies import committed_copies
 from makewhole.model.verdict import Repeat
 
-_LIFE, _STATE = "life", "state"
+_LIFE, _STATE, _VALUE = "life", "state", "value"
 _OF_COPY = ("place", "row_hash", "version", "is_tombstone")
-_GROUP = (*HASH, _LIFE, _STATE)
+_GROUP = (*HASH, _LIFE, _STATE, _VALUE)
 _RANK = (Repeat.RESEND.value, Repeat.UNKNOWN.value, Repeat.CONFLICT.value)
 
 REPEATED: Schema = {
@@ -73,14 +73,17 @@ def _groups(copies: pl.DataFrame, order: Order) -> pl.DataFrame:
     own = own.sort("partition", "offset", maintain_order=True).with_columns(
         pl.col("is_tombstone").cast(pl.Int64).cum_sum().over(in_partition).alias(_LIFE)
     )
-    state: pl.Expr = pl.lit(None, dtype=KEYS["version"])
+    state, value = pl.lit(None, dtype=KEYS["version"]), pl.lit(None, dtype=KEYS["row_hash"])
     if order is Order.VERSION:
         state = pl.col("version")
     elif order is Order.LOG:
         life = [*in_partition, _LIFE]
         is_other = pl.col("row_hash").ne_missing(pl.col("row_hash").shift(1).over(life)).fill_null(True)
-        state = is_other.cast(pl.Int64).cum_sum().over(life).cast(KEYS["version"])
-    own = own.filter(~pl.col("is_tombstone")).with_columns(state.alias(_STATE))
+        own = own.with_columns(is_other.cast(pl.Int64).alias("_is_other"))
+        # Between partitions nothing says which state was before another: they are held together by their values.
+        state = pl.col("_is_other").cum_sum().over([*life, "row_hash"]).cast(KEYS["version"])
+        value = pl.col("row_hash")
+    own = own.with_columns(state.alias(_STATE), value.alias(_VALUE)).filter(~pl.col("is_tombstone"))
     return own.group_by(_GROUP).agg(
         pl.col("key").first(),
         pl.len().alias("records"),
@@ -107,6 +110,7 @@ def _known_before(before: pl.DataFrame, order: Order) -> pl.DataFrame:
         *HASH,
         pl.lit(0, dtype=pl.Int64).alias(_LIFE),
         state.cast(KEYS["version"]).alias(_STATE),
+        pl.lit(None, dtype=KEYS["row_hash"]).alias(_VALUE),
         pl.concat_list("row_hash").alias("hashes_before"),
         pl.concat_list("place").alias("before"),
     )

@@ -148,3 +148,15 @@ def test_rows_of_a_run_that_knows_no_filters_all_pass() -> None:
 
     assert passing_rows(old, "x→y").equals(old)
     assert count_keys(old) == 2
+
+
+def test_a_run_of_events_notes_which_keys_were_deleted_after_their_first_copy() -> None:
+    """Of a key in two partitions the last copy in each must be a tombstone: nothing says which of them came last."""
+    both = copies(
+        {"key": "c", "offset": 7, "row_hash": 1},
+        {"key": "c", "offset": 8, "is_tombstone": True},
+        {"key": "c", "offset": 2, "row_hash": 1, "partition": 1},
+    )
+    run = build_key_run(pl.concat([LOG, both]), has_versions=False)
+    assert dict(run.select("place", "last_is_tombstone").rows()) == {"0:5": True, "0:4": None, "0:7": None}
+    assert "last_is_tombstone" not in build_key_run(both.tail(1), has_versions=False).columns

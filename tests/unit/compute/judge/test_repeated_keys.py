@@ -150,6 +150,13 @@ def test_by_the_log_a_value_that_was_there_before_another_one_is_a_newer_state()
     assert found(copies, order=Order.LOG) == {"K2": ("resend", 1), "K3": ("resend", 1)}
 
 
+def test_by_the_log_states_in_two_partitions_are_held_together_by_their_values() -> None:
+    """A key moves where its topic gets partitions: nothing says which of the states was first."""
+    moved = [Copy(1, 1), Copy(1, 2), Copy(1, 3, partition=1), Copy(1, 4, partition=1)]
+    again = [Copy(2, 1), Copy(2, 2), Copy(2, 1), Copy(2, 2, partition=1), Copy(3, 1), Copy(3, None, partition=1)]
+    assert found([*moved, *again], order=Order.LOG) == {"K2": ("resend", 1)}
+
+
 def test_what_windows_before_had_makes_a_record_a_second_one() -> None:
     copies, before = [Copy(1), Copy(2, 5), Copy(3), Copy(4), Copy(4)], [Copy(1), Copy(2), Copy(3, is_tombstone=True)]
     assert found(copies, before) == {"K1": ("resend", 1), "K2": ("conflict", 1), "K4": ("resend", 1)}
