@@ -38,19 +38,23 @@ def repeated_keys(copies: pl.DataFrame, before: pl.DataFrame, order: Order, *, i
     """Return the keys that are there more than once (`REPEATED`), by key.
 
     `copies`: records of the window in the order of the log, with `is_replay` and `is_produced`: what compensation wrote
-    is no second record. A tombstone ends what was before it, and the key begins again. `before`: what the index has of
-    these keys from the windows before (`makewhole.compute.indexed_keys.key_runs`), in the order of the windows.
+    is no second record. A tombstone ends what was before it, and the key begins again. Of versions between the first
+    and the latest of a window before the index does not say whether that had them: they are not known. `before`: what
+    the index has of these keys from the windows before (`makewhole.compute.indexed_keys.key_runs`), in the order of the
+    windows.
     `is_compared`: the hashes of values say whether two are the same.
     """
     groups = _groups(copies, order)
     known = groups.join(_known_before(before, order), on=_GROUP, how="left", nulls_equal=True)
+    known = known.with_columns(_may_be_between(known, before, order).alias("may_be_between"))
     records, first = pl.col("records"), pl.col("before").list.len().fill_null(0)
     hashes = pl.concat_list("hashes", pl.col("hashes_before").fill_null([])).list.unique()
     values = hashes.list.drop_nulls().list.len()
-    is_unknown = hashes.list.contains(None) if is_compared else pl.lit(True)
+    is_unknown = (hashes.list.contains(None) if is_compared else pl.lit(True)) | pl.col("may_be_between")
     rank = pl.when((values > 1) & is_compared).then(2).when(is_unknown | (values == 0)).then(1).otherwise(0)
-    repeated = known.filter((records > 1) | (first > 0)).with_columns(
-        rank.alias("rank"), (records - (first == 0)).cast(pl.Int64).alias("extra"), pl.col("before").fill_null([])
+    is_new = (first == 0) & ~pl.col("may_be_between")
+    repeated = known.filter((records > 1) | ~is_new).with_columns(
+        rank.alias("rank"), (records - is_new).cast(pl.Int64).alias("extra"), pl.col("before").fill_null([])
     )
     return (
         repeated.group_by(HASH)
@@ -63,6 +67,22 @@ def repeated_keys(copies: pl.DataFrame, before: pl.DataFrame, order: Order, *, i
         )
         .select(*REPEATED)
         .sort("key")
+    )
+
+
+def _may_be_between(known: pl.DataFrame, before: pl.DataFrame, order: Order) -> pl.Series:
+    """Return which groups have a version that a window before may have had between its first and its latest one."""
+    if order is not Order.VERSION or before.is_empty():
+        return pl.repeat(False, len(known), eager=True)
+    ends = [pl.col(name) for name in ("version", "last_version")]
+    spans = before.select(*HASH, pl.min_horizontal(ends).alias("least"), pl.max_horizontal(ends).alias("most"))
+    spans = spans.filter(pl.col("least") < pl.col("most"))
+    is_between = (pl.col("least") < pl.col(_STATE)) & (pl.col(_STATE) < pl.col("most"))
+    is_there = pl.col("before").is_null() & (pl.col(_LIFE) == 0)
+    met = known.filter(is_there).join(spans, on=HASH, how="inner").filter(is_between)
+    marked = met.select(_GROUP).unique().with_columns(pl.lit(True).alias("_is_met"))
+    return known.join(marked, on=_GROUP, how="left", nulls_equal=True, maintain_order="left")["_is_met"].fill_null(
+        False
     )
 
 

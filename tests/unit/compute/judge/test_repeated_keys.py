@@ -167,6 +167,16 @@ def test_what_windows_before_had_makes_a_record_a_second_one() -> None:
     assert found([Copy(3, is_tombstone=True), Copy(3)], [Copy(3)]) == {}
 
 
+def test_a_version_that_a_window_before_may_have_had_between_its_first_and_its_latest_is_not_known() -> None:
+    before = before_of([Copy(1, 1, 1), Copy(2, 1, 1)]).with_columns(
+        last_version=pl.lit(Decimal(4)).cast(_BEFORE["version"]), last_place=pl.lit("w9")
+    )
+    copies = [Copy(1, 3, 3), Copy(1, 5, 5), Copy(2, 1, 4), Copy(3, 2, 2)]
+    judged = repeated_keys(frame_of(copies), before, Order.VERSION, is_compared=True)
+    assert judged.select("key", "repeat", "extra").rows() == [("K1", "unknown", 1), ("K2", "resend", 1)]
+    assert found([Copy(1, 3, 3)], [Copy(1, 1, 1), Copy(1, 4, 4)], Order.VERSION) == {}
+
+
 _DRAWN = st.lists(
     st.builds(
         Copy,
