@@ -1,5 +1,6 @@
 """Test many records against filters, by columns of canonical texts that are decoded beside the compared ones."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import polars as pl
@@ -17,6 +18,7 @@ _PLAIN = ("string", "boolean", "date")
 """Types whose canonical texts say what filters ask, beside those of moments and of numbers that are not rounded."""
 _COMPARED, _FILTERED = "c:", "f:"
 _MOST_WHOLE = 2**63
+_PADDING = re.compile(r" +('?)$")
 _ORDERED: Mapping[Operator, Callable[[pl.Series, int], pl.Series]] = {
     Operator.LESS: pl.Series.__lt__,
     Operator.AT_MOST: pl.Series.__le__,
@@ -113,10 +115,13 @@ def _compared(numbers: pl.Series, operator: Operator, literals: list[int]) -> pl
 def _hold_one_by_one(texts: pl.Series, term: TypedTerm) -> pl.Series:
     """Do as `_holds`, once for each text that there is."""
     known = texts.unique().drop_nulls()
-    held = [
-        term.compares(_value_of(text, term.declared), is_any=is_canonical_placeholder(text)) for text in known.to_list()
-    ]
+    held = [term.compares(_value_of(text, term.declared), is_any=_may_be_any(text)) for text in known.to_list()]
     return texts.replace_strict(known, pl.Series(held, dtype=pl.Boolean), default=False, return_dtype=pl.Boolean)
+
+
+def _may_be_any(text: str) -> bool:
+    """Return whether a canonical text is that of a placeholder, or of one that is padded."""
+    return is_canonical_placeholder(_PADDING.sub(r"\1", text))
 
 
 def _value_of(text: str, declared: str) -> FilterValue | None:

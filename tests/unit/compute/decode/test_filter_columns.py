@@ -66,6 +66,8 @@ def shape(*where: str) -> ValueShape:
 @given(VALUES, st.lists(conditions(), min_size=1, max_size=3), st.sampled_from([1, 128]))
 @example([b'{"id":"a","at":"infinity"}'] * 3, ["at > '2000-01-01'", "day is null"], 128)
 @example([b'{"id":"a","text":"__debezium_unavailable_value"}'] * 3, ["text != 'a'", "text is not null"], 128)
+@example([b'{"id":"a","text":"__debezium_unavailable_value  "}'] * 50, ["text != 'a'"], 128)
+@example([b'{"id":"a","day":"__debezium_unavailable_value  "}'] * 50, ["day != '2000-01-01'"], 128)
 @example([b'{"id":"a","day":"__debezium_unavailable_value"}'] * 3, ["day != '2000-01-01'"], 128)
 @example(
     [b'{"id":"a","count":%d}' % n for n in (-1, 0, 1)],
