@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from makewhole.compute.frames import HASH
+from makewhole.compute.frames import HASH, Schema
 from makewhole.compute.indexed_keys.former_readings import as_read_now
 from makewhole.compute.judge.judge_copies import mark_replays
 from makewhole.compute.judge.repeated_keys import Order, repeated_keys
@@ -24,7 +24,7 @@ from makewhole.model.text import BY_SEQUENCE, NOT_NUMBERED
 from makewhole.model.verdict import Repeat
 from makewhole.native.sort_hashes import sort_hashes
 from makewhole.window.context import WindowContext
-from makewhole_spark.reconcile.gather.neighbouring_windows import NeighbouringWindows
+from makewhole_spark.reconcile.gather.neighbouring_windows import NeighbouringWindows, truncated_windows
 from makewhole_spark.reconcile.gather.point_facts import runs_before
 
 _LISTED_KEYS, _LISTED_PLACES = 5, 5
@@ -33,7 +33,7 @@ _LISTED_KEYS, _LISTED_PLACES = 5, 5
 @dataclass(frozen=True, kw_only=True)
 class RepeatTask:
     """One bucket of a topic's snapshot, with the records that compensation wrote there, and what the key index has of
-    the windows before."""
+    the windows before. `cut`: by window and partition, from which offset on truncations took its records."""
 
     context: WindowContext
     point: str
@@ -41,6 +41,7 @@ class RepeatTask:
     files: tuple[str, ...]
     replays: BucketRows
     before: tuple[IndexFile, ...]
+    cut: tuple[tuple[int, int, int], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +67,11 @@ def repeat_tasks(neighbours: NeighbouringWindows) -> list[RepeatTask]:
             files=tuple(files),
             replays=neighbours.replays(point.name).in_bucket(bucket),
             before=runs_before(neighbours, point.name, bucket),
+            cut=tuple(
+                (cut.window.number, partition, lo)
+                for cut in truncated_windows(neighbours, point.name)
+                for partition, lo in cut.limits.items()
+            ),
         )
         for point in _asked(neighbours.context.pipeline)
         for bucket, files in neighbours.manifests[point.name]["files"].items()
@@ -85,7 +91,7 @@ def count_repeats(task: RepeatTask) -> RepeatsOfBucket:
     assert copies is not None
     pipeline, compared = context.pipeline, compared_at(context.pipeline, task.point)
     order = _order(pipeline, task.point)
-    known = rows_of_keys(storage, task.before, hashes.filter(pl.Series(may_repeat)))
+    known = without_cut_off(rows_of_keys(storage, task.before, hashes.filter(pl.Series(may_repeat))), task.cut)
     known = as_read_now(known, compared, is_upsert=order is Order.LOG)
     if is_by_coordinates(point.key):  # a record without a value ends nothing: it is one more record
         copies, known = (frame.with_columns(pl.col(r"^(last_)?is_tombstone$") & False) for frame in (copies, known))
@@ -100,6 +106,24 @@ def count_repeats(task: RepeatTask) -> RepeatsOfBucket:
         first=tuple(_listed(row) for row in found.head(_LISTED_KEYS).to_dicts()),
         path=storage.write_parquet(folder, found) if len(found) else None,
     )
+
+
+def without_cut_off(known: pl.DataFrame, cut: Sequence[tuple[int, int, int]]) -> pl.DataFrame:
+    """Return what the index has of keys without the records that truncations took since: a producer that sends these
+    again repeats nothing. `cut`: the first offset that is gone, of a window and a partition."""
+    if not cut:
+        return known
+    columns: Schema = {"window": known.schema["window"], "at": pl.Int32, "lo": pl.Int64}
+    gone = pl.DataFrame(list(cut), schema=columns, orient="row")
+    for name in ("partition", "last_partition"):
+        limits = gone.rename({"at": name, "lo": f"_{name}_lo"})
+        known = known.join(limits, on=["window", name], how="left", maintain_order="left")
+    is_first_gone, is_last_gone = (
+        (pl.col(f"{side}offset") >= pl.col(f"_{side}partition_lo")).fill_null(False) for side in ("", "last_")
+    )
+    of_last = [name for name in known.columns if name.startswith("last_")]
+    kept = known.filter(~is_first_gone).with_columns(pl.when(~is_last_gone).then(pl.col(of_last)).name.keep())
+    return kept.drop("_partition_lo", "_last_partition_lo")
 
 
 def _digest(storage: Storage, files: Sequence[str]) -> int:
