@@ -61,11 +61,13 @@ LOG_ORDER: Schema = {
     "topic": pl.String,
     "topic_id": pl.String,
     "partition": pl.Int32,
+    "lineage": pl.Int32,
     "offset": pl.Int64,
     "time": pl.Datetime("us", "UTC"),
     "is_tombstone": pl.Boolean,
 }
-"""Records of some keys, with a value or without one, as far as their order matters. `topic` names the point."""
+"""Records of some keys, with a value or without one, as far as their order matters. `topic` names the point; `lineage`:
+that of the partition's range in the window that read them; null: they lie behind all windows."""
 
 ELSEWHERE: Schema = {
     "key_hi": pl.UInt64,

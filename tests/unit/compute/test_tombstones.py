@@ -1,6 +1,6 @@
 """Check which tombstones delete their keys: those that no record with a value follows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 import polars as pl
@@ -22,7 +22,7 @@ Record = tuple[int, str, int, int, int | None, bool]
 """(key, topic id, partition, offset, hours or None, whether it is a tombstone)."""
 
 
-def frame(records: Sequence[Record], topic: str = "log") -> pl.DataFrame:
+def frame(records: Sequence[Record], topic: str = "log", lineage: int | None = 0) -> pl.DataFrame:
     rows = [
         (
             key,
@@ -30,6 +30,7 @@ def frame(records: Sequence[Record], topic: str = "log") -> pl.DataFrame:
             topic,
             topic_id,
             partition,
+            lineage,
             offset,
             None if hours is None else T + timedelta(hours=hours),
             is_tombstone,
@@ -79,6 +80,32 @@ def test_between_topics_times_count() -> None:
     value = frame([(1, "a", 0, 9, 1, False), (2, "a", 0, 10, 1, False)])
     tombstones = frame([(1, "x", 0, 3, 2, True), (2, "x", 0, 4, 1, True)], topic="other")
     assert places(standing_tombstones(pl.concat([value, tombstones]))) == {1: (0, 3)}
+
+
+VALUE, TOMBSTONE = False, True
+
+
+@pytest.mark.parametrize(
+    ("by_lineage", "standing"),
+    [
+        ({0: [(170, TOMBSTONE)], 1: [(160, VALUE)]}, {}),  # cut off at 150: the key came back behind it
+        ({0: [(170, VALUE)], 1: [(160, TOMBSTONE)]}, {1: (0, 160)}),
+        ({0: [(120, VALUE), (170, TOMBSTONE)], 1: []}, {1: (0, 170)}),
+        ({0: [(170, TOMBSTONE)], None: [(160, VALUE)]}, {}),  # behind the windows, cut off since
+        ({0: [(170, VALUE)], None: [(160, TOMBSTONE)]}, {1: (0, 160)}),
+        ({1: [(180, TOMBSTONE)], 2: [], None: [(190, VALUE)]}, {}),
+        ({0: [(10, TOMBSTONE)], 2: [(9, TOMBSTONE)], 1: [(11, VALUE)]}, {1: (0, 9)}),
+    ],
+)
+def test_what_is_of_a_newer_lineage_follows_what_was_cut_off(
+    by_lineage: Mapping[int | None, Sequence[tuple[int, bool]]], standing: dict[int, tuple[int, int]]
+) -> None:
+    frames = [
+        frame([(1, "a", 0, offset, None, is_tombstone) for offset, is_tombstone in records], lineage=lineage)
+        for lineage, records in by_lineage.items()
+    ]
+    assert places(standing_tombstones(pl.concat(frames), {"a": 0})) == standing
+    assert places(standing_tombstones(pl.concat(frames[::-1]), {"a": 0})) == standing
 
 
 def test_of_a_key_without_a_record_the_moment_of_its_row_counts() -> None:

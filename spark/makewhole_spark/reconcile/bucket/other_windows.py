@@ -91,12 +91,13 @@ class CertifiedResult:
 @dataclass(frozen=True, kw_only=True)
 class LogFiles:
     """Name the files of a bucket in a window's snapshot of a topic point: tombstones that erase, and copies.
-    `topic_id`: of the topic as it was then."""
+    `topic_id`: of the topic as it was then; `lineages`: of its ranges, by partition."""
 
     topic: str
     topic_id: str
     tombstones: tuple[str, ...]
     copies: tuple[str, ...]
+    lineages: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

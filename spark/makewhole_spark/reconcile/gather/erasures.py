@@ -56,6 +56,7 @@ def _files(topic: str, window: Window, manifest: Mapping[str, Any], bucket: str)
         topic_id=ranges[0].topic_id if ranges else "",
         tombstones=files_of_bucket(manifest.get("tombstones", {}), bucket),
         copies=files_of_bucket(manifest.get("files", {}), bucket),
+        lineages={part.partition: part.lineage for part in ranges},
     )
 
 

@@ -133,7 +133,7 @@ def _read_log(storage: Storage, files: LogFiles, keys: pl.DataFrame, *, is_tombs
     if frame is None:
         return empty(LOG_ORDER)
     committed = committed_copies(frame).join(keys, on=HASH, how="semi")
-    return log_order(committed, files.topic, files.topic_id)
+    return log_order(committed, files.topic, files.topic_id, files.lineages)
 
 
 def _unread(task: BucketTask) -> frozenset[tuple[str, int]]:
