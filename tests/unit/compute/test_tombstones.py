@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makewhole.compute.decode.record_values import ValueShape
-from makewhole.compute.frames import LOG_ORDER
-from makewhole.compute.judge.tombstones import followed_after, log_order, standing_tombstones
+from makewhole.compute.frames import LOG_ORDER, UNREAD_PLACES, empty
+from makewhole.compute.judge.tombstones import followed_after, log_order, may_be_deleted, standing_tombstones
 from makewhole.compute.normalise import topic_records
 from tests.unit.compute.test_normalise import log
 
@@ -139,6 +139,45 @@ def test_standing_tombstones_are_those_that_a_comparison_one_by_one_finds(record
         if one[5] and all(follows(one, other) for other in records if other[0] == one[0] and not other[5])
     }
     assert set(places(standing_tombstones(frame(records), {"a": 0}))) == expected
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 3), st.integers(0, 1), st.integers(0, 1), st.integers(0, 9)), max_size=6),
+    st.lists(
+        st.tuples(
+            st.integers(0, 1), st.integers(0, 1), st.integers(0, 9), st.booleans(), st.none() | st.integers(0, 3)
+        ),
+        max_size=3,
+    ),
+    st.lists(st.none() | st.integers(0, 3), min_size=3, max_size=3),
+)
+def test_keys_that_a_tombstone_may_delete_are_those_that_a_comparison_one_by_one_finds(
+    values: list[tuple[int, int, int, int]],
+    unread: list[tuple[int, int, int, bool, int | None]],
+    hours: list[int | None],
+) -> None:
+    def moment(hour: int | None) -> datetime | None:
+        return None if hour is None else T + timedelta(hours=hour)
+
+    def may_delete(place: tuple[int, int, int, bool, int | None], key: int) -> bool:
+        partition, lineage, offset, is_gone, before = place
+        own = [value for value in values if value[0] == key]
+        beside = [value[2:] for value in own if value[1] == partition]
+        if beside:
+            return (lineage, offset) > max(beside)
+        hour = hours[key - 1]
+        return not (is_gone and own) and (hour is None or before is None or hour < before)
+
+    frames = [frame([(key, "a", at, place, 0, False)], lineage=lineage) for key, at, lineage, place in values]
+    rows = [("log", "a", *place[:4], moment(place[4])) for place in unread]
+    keys = pl.DataFrame(
+        [(key, 0, moment(hours[key - 1])) for key in (1, 2, 3)],
+        schema={"key_hi": pl.UInt64, "key_lo": pl.UInt64, "time": pl.Datetime("us", "UTC")},
+        orient="row",
+    )
+    places = pl.DataFrame(rows, schema=UNREAD_PLACES, orient="row")
+    found = may_be_deleted(keys, pl.concat([empty(LOG_ORDER), *frames]), places, {"a": 0})
+    assert {*found["key_hi"]} == {key for key in (1, 2, 3) if any(may_delete(place, key) for place in unread)}
 
 
 KEYED = ValueShape(key=("kafka.key",), compare={"x": "int"}, tombstones_erase=True)

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from makewhole.compute.frames import HASH, LOG_ORDER
+from makewhole.compute.frames import HASH, LOG_ORDER, UNREAD_PLACES
 
+_NEWEST_LINEAGE = 2**31 - 1
 _ORDERED = ("topic", "incarnation", "partition", "lineage", "offset", "time")
 
 
@@ -35,11 +36,9 @@ def standing_tombstones(records: pl.DataFrame, incarnations: Mapping[str, int] |
     `records` (`LOG_ORDER`) are all that is known of the keys, in any order, doubles included. `incarnations` numbers
     the ids of topics by their age; an id that it does not name is the newest, and so is what has no lineage.
     """
-    known = incarnations or {}
-    newest = max(known.values(), default=-1) + 1
     numbered = records.unique().with_columns(
-        pl.col("topic_id").replace_strict(known, default=newest, return_dtype=pl.Int64).alias("incarnation"),
-        pl.col("lineage").fill_null(pl.col("lineage").max().fill_null(-1) + 1),
+        _incarnation(incarnations or {}),
+        pl.col("lineage").fill_null(_NEWEST_LINEAGE),
     )
     tombstones = numbered.filter("is_tombstone")
     values = numbered.filter(~pl.col("is_tombstone")).select(*HASH, *_ORDERED)
@@ -55,6 +54,42 @@ def followed_after(tombstones: pl.DataFrame, moments: pl.DataFrame) -> pl.DataFr
     no record is known; of a key without a moment none is."""
     met = tombstones.join(moments.select(*HASH, pl.col("time").alias("moment")), on=HASH, how="inner")
     return met.filter((pl.col("time") > pl.col("moment")).fill_null(False)).select(*LOG_ORDER)
+
+
+def may_be_deleted(
+    keys: pl.DataFrame, values: pl.DataFrame, places: pl.DataFrame, incarnations: Mapping[str, int]
+) -> pl.DataFrame:
+    """Return the keys (`HASHES`) of `keys` (hash, `time`) of which a tombstone may have been at one of the `places`
+    (`UNREAD_PLACES`): behind all of their `values` (`LOG_ORDER`) in the place's partition.
+
+    Of a key without a value in that partition, one may have been in offsets that are gone where the topic has no value
+    of it at all, and a record that could not be read may be one in any partition; both if its time may be later than
+    that of the key.
+    """
+    placed = places.with_columns(_incarnation(incarnations))
+    partition = ["topic", "partition"]
+    order = [pl.col("incarnation"), pl.col("lineage").fill_null(_NEWEST_LINEAGE), pl.col("offset")]
+    last = values.with_columns(_incarnation(incarnations)).sort(order).unique([*HASH, *partition], keep="last")
+    met = last.join(placed, on=partition, suffix="_unread")
+    is_behind = pl.lit(False)
+    for name in ("offset", "lineage", "incarnation"):
+        unread, value = pl.col(f"{name}_unread"), pl.col(name).fill_null(_NEWEST_LINEAGE)
+        is_behind = (unread > value) | ((unread == value) & is_behind)
+    found, left = [met.filter(is_behind).select(HASH)], keys.select(*HASH, "time")
+    anywhere = placed.with_columns(pl.when(~pl.col("is_gone")).then("partition").alias("partition"))
+    for topic, at, before in anywhere.select("topic", "partition", "before").unique().rows():
+        of_topic = values.filter(pl.col("topic") == topic)
+        there = of_topic if at is None else of_topic.filter(pl.col("partition") == at)
+        may_be_later = (pl.col("time") < pl.lit(before, dtype=UNREAD_PLACES["before"])).fill_null(True)
+        found.append(left.filter(may_be_later).join(there, on=HASH, how="anti").select(HASH))
+        left = left.join(found[-1], on=HASH, how="anti")
+    return pl.concat(found).unique()
+
+
+def _incarnation(known: Mapping[str, int]) -> pl.Expr:
+    """Number the ids of topics by their age; an id that is not known is the newest."""
+    newest = max(known.values(), default=-1) + 1
+    return pl.col("topic_id").replace_strict(known, default=newest, return_dtype=pl.Int64).alias("incarnation")
 
 
 def _follows() -> pl.Expr:

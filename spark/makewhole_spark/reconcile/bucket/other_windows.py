@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 import polars as pl
 
@@ -100,19 +101,33 @@ class LogFiles:
     lineages: Mapping[int, int] = field(default_factory=dict)
 
 
+class UnreadPlace(NamedTuple):
+    """A row of `UNREAD_PLACES`."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    lineage: int
+    offset: int
+    is_gone: bool
+    before: datetime | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class LogOfErasures:
     """Hold the files and places of a bucket by which tombstones are put in order with the records of their keys.
 
     `erasing`: the topic points whose tombstones do, none where they erase from no store behind the hop.
     `incarnations` numbers the ids of topics by their age. `unread`: partitions of which later windows could not read
-    some offsets.
+    some offsets; `unread_at`: the last place of each partition that this window or one before it could not read, and
+    the last record of all windows that may be of any key.
     """
 
     erasing: tuple[str, ...] = ()
     files: tuple[LogFiles, ...] = ()
     incarnations: Mapping[str, int] = field(default_factory=dict)
     unread: frozenset[tuple[str, int]] = frozenset()
+    unread_at: tuple[UnreadPlace, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
