@@ -61,11 +61,25 @@ LOG_ORDER: Schema = {
     "topic": pl.String,
     "topic_id": pl.String,
     "partition": pl.Int32,
+    "lineage": pl.Int32,
     "offset": pl.Int64,
     "time": pl.Datetime("us", "UTC"),
     "is_tombstone": pl.Boolean,
 }
-"""Records of some keys, with a value or without one, as far as their order matters. `topic` names the point."""
+"""Records of some keys, with a value or without one, as far as their order matters. `topic` names the point; `lineage`:
+that of the partition's range in the window that read them; null: they lie behind all windows."""
+
+UNREAD_PLACES: Schema = {
+    "topic": pl.String,
+    "topic_id": pl.String,
+    "partition": pl.Int32,
+    "lineage": pl.Int32,
+    "offset": pl.Int64,
+    "is_gone": pl.Boolean,
+    "before": pl.Datetime("us", "UTC"),
+}
+"""The last places of partitions of which a window could not read something: offsets that were gone (`is_gone`), or a
+record that may be of any key. What was there has a time before `before`; null: any."""
 
 ELSEWHERE: Schema = {
     "key_hi": pl.UInt64,

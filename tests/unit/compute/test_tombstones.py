@@ -1,6 +1,6 @@
 """Check which tombstones delete their keys: those that no record with a value follows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 import polars as pl
@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makewhole.compute.decode.record_values import ValueShape
-from makewhole.compute.frames import LOG_ORDER
-from makewhole.compute.judge.tombstones import followed_after, log_order, standing_tombstones
+from makewhole.compute.frames import LOG_ORDER, UNREAD_PLACES, empty
+from makewhole.compute.judge.tombstones import followed_after, log_order, may_be_deleted, standing_tombstones
 from makewhole.compute.normalise import topic_records
 from tests.unit.compute.test_normalise import log
 
@@ -22,7 +22,7 @@ Record = tuple[int, str, int, int, int | None, bool]
 """(key, topic id, partition, offset, hours or None, whether it is a tombstone)."""
 
 
-def frame(records: Sequence[Record], topic: str = "log") -> pl.DataFrame:
+def frame(records: Sequence[Record], topic: str = "log", lineage: int | None = 0) -> pl.DataFrame:
     rows = [
         (
             key,
@@ -30,6 +30,7 @@ def frame(records: Sequence[Record], topic: str = "log") -> pl.DataFrame:
             topic,
             topic_id,
             partition,
+            lineage,
             offset,
             None if hours is None else T + timedelta(hours=hours),
             is_tombstone,
@@ -81,6 +82,32 @@ def test_between_topics_times_count() -> None:
     assert places(standing_tombstones(pl.concat([value, tombstones]))) == {1: (0, 3)}
 
 
+VALUE, TOMBSTONE = False, True
+
+
+@pytest.mark.parametrize(
+    ("by_lineage", "standing"),
+    [
+        ({0: [(170, TOMBSTONE)], 1: [(160, VALUE)]}, {}),  # cut off at 150: the key came back behind it
+        ({0: [(170, VALUE)], 1: [(160, TOMBSTONE)]}, {1: (0, 160)}),
+        ({0: [(120, VALUE), (170, TOMBSTONE)], 1: []}, {1: (0, 170)}),
+        ({0: [(170, TOMBSTONE)], None: [(160, VALUE)]}, {}),  # behind the windows, cut off since
+        ({0: [(170, VALUE)], None: [(160, TOMBSTONE)]}, {1: (0, 160)}),
+        ({1: [(180, TOMBSTONE)], 2: [], None: [(190, VALUE)]}, {}),
+        ({0: [(10, TOMBSTONE)], 2: [(9, TOMBSTONE)], 1: [(11, VALUE)]}, {1: (0, 9)}),
+    ],
+)
+def test_what_is_of_a_newer_lineage_follows_what_was_cut_off(
+    by_lineage: Mapping[int | None, Sequence[tuple[int, bool]]], standing: dict[int, tuple[int, int]]
+) -> None:
+    frames = [
+        frame([(1, "a", 0, offset, None, is_tombstone) for offset, is_tombstone in records], lineage=lineage)
+        for lineage, records in by_lineage.items()
+    ]
+    assert places(standing_tombstones(pl.concat(frames), {"a": 0})) == standing
+    assert places(standing_tombstones(pl.concat(frames[::-1]), {"a": 0})) == standing
+
+
 def test_of_a_key_without_a_record_the_moment_of_its_row_counts() -> None:
     tombstones = frame([(key, "a", 0, key, 5, True) for key in (1, 2, 3)])
     moments = pl.DataFrame(
@@ -112,6 +139,45 @@ def test_standing_tombstones_are_those_that_a_comparison_one_by_one_finds(record
         if one[5] and all(follows(one, other) for other in records if other[0] == one[0] and not other[5])
     }
     assert set(places(standing_tombstones(frame(records), {"a": 0}))) == expected
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 3), st.integers(0, 1), st.integers(0, 1), st.integers(0, 9)), max_size=6),
+    st.lists(
+        st.tuples(
+            st.integers(0, 1), st.integers(0, 1), st.integers(0, 9), st.booleans(), st.none() | st.integers(0, 3)
+        ),
+        max_size=3,
+    ),
+    st.lists(st.none() | st.integers(0, 3), min_size=3, max_size=3),
+)
+def test_keys_that_a_tombstone_may_delete_are_those_that_a_comparison_one_by_one_finds(
+    values: list[tuple[int, int, int, int]],
+    unread: list[tuple[int, int, int, bool, int | None]],
+    hours: list[int | None],
+) -> None:
+    def moment(hour: int | None) -> datetime | None:
+        return None if hour is None else T + timedelta(hours=hour)
+
+    def may_delete(place: tuple[int, int, int, bool, int | None], key: int) -> bool:
+        partition, lineage, offset, is_gone, before = place
+        own = [value for value in values if value[0] == key]
+        beside = [value[2:] for value in own if value[1] == partition]
+        if beside:
+            return (lineage, offset) > max(beside)
+        hour = hours[key - 1]
+        return not (is_gone and own) and (hour is None or before is None or hour < before)
+
+    frames = [frame([(key, "a", at, place, 0, False)], lineage=lineage) for key, at, lineage, place in values]
+    rows = [("log", "a", *place[:4], moment(place[4])) for place in unread]
+    keys = pl.DataFrame(
+        [(key, 0, moment(hours[key - 1])) for key in (1, 2, 3)],
+        schema={"key_hi": pl.UInt64, "key_lo": pl.UInt64, "time": pl.Datetime("us", "UTC")},
+        orient="row",
+    )
+    places = pl.DataFrame(rows, schema=UNREAD_PLACES, orient="row")
+    found = may_be_deleted(keys, pl.concat([empty(LOG_ORDER), *frames]), places, {"a": 0})
+    assert {*found["key_hi"]} == {key for key in (1, 2, 3) if any(may_delete(place, key) for place in unread)}
 
 
 KEYED = ValueShape(key=("kafka.key",), compare={"x": "int"}, tombstones_erase=True)

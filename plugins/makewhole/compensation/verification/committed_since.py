@@ -34,7 +34,7 @@ class StartOffsets:
 @dataclass(frozen=True, kw_only=True)
 class WrittenActions:
     """The (plan, action number) in the lineage headers of committed records. `is_complete`: no record since then was
-    deleted or compacted, so that an action which is not in `actions` has no record."""
+    deleted or compacted, or could not be read, so that an action which is not in `actions` has no record."""
 
     actions: frozenset[tuple[str, int]]
     is_complete: bool
@@ -95,7 +95,8 @@ def written_actions_since(context: WindowContext, name: str, since: StartOffsets
         for reader in readers:
             for batch in reader.batches():
                 actions.update(_action_ids(batch))
-            gone += reader.accounting.expired + reader.accounting.compacted
+            account = reader.accounting
+            gone += account.expired + account.compacted + account.undecodable
     return WrittenActions(actions=frozenset(actions), is_complete=gone == 0)
 
 

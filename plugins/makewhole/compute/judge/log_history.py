@@ -96,12 +96,12 @@ def log_history(window: Window, point: str, happened: Sequence[tuple[Window, Inc
     ours = [(of, incident) for of, incident in happened if incident.point == point]
     beginnings = [incident for _, incident in ours if incident.kind is IncidentKind.BEGINNING_GONE]
     now = [incident for of, incident in ours if of.number == window.number]
-    unread = [of for of, incident in ours if of.number < window.number and _is_unread(incident)]
+    unread = [of for of, incident in ours if of.number < window.number and is_unread(incident)]
     return LogHistory(
         truncations=tuple(_truncation(incident) for _, incident in ours if _is_truncation(incident)),
         truncated=tuple(incident for incident in now if _is_truncation(incident)),
         expired=tuple(TimeSpan(start=of.start, end=of.end) for of in unread),
-        is_partial=expired > 0 or any(of.number >= window.number and _is_unread(incident) for of, incident in ours),
+        is_partial=expired > 0 or any(of.number >= window.number and is_unread(incident) for of, incident in ours),
         begins_at=_latest_beginning(beginnings),
         odd_stamps={at: stamp for beginning in beginnings for at, stamp in beginning.detail.get("stamps", {}).items()},
         recreated=tuple(incident for incident in now if incident.kind is IncidentKind.TOPIC_RECREATED),
@@ -111,13 +111,13 @@ def log_history(window: Window, point: str, happened: Sequence[tuple[Window, Inc
     )
 
 
-def _is_unread(incident: Incident) -> bool:
-    """Return whether offsets of the window were gone before they could be read."""
+def is_unread(incident: Incident) -> bool:
+    """Return whether offsets of the incident's window were gone before they could be read."""
     return incident.kind is IncidentKind.EXPIRED or bool(incident.detail.get("before_it_was_read"))
 
 
 def _loses(incident: Incident) -> bool:
-    return incident.kind in (IncidentKind.TRUNCATED, IncidentKind.TOPIC_RECREATED) or _is_unread(incident)
+    return incident.kind in (IncidentKind.TRUNCATED, IncidentKind.TOPIC_RECREATED) or is_unread(incident)
 
 
 def _latest_beginning(beginnings: Iterable[Incident]) -> datetime | None:
@@ -127,7 +127,7 @@ def _latest_beginning(beginnings: Iterable[Incident]) -> datetime | None:
 
 
 def _is_truncation(incident: Incident) -> bool:
-    return incident.kind is IncidentKind.TRUNCATED and not _is_unread(incident)
+    return incident.kind is IncidentKind.TRUNCATED and not is_unread(incident)
 
 
 def _truncation(incident: Incident) -> Truncation:

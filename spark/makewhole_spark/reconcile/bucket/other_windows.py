@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 import polars as pl
 
@@ -91,12 +92,25 @@ class CertifiedResult:
 @dataclass(frozen=True, kw_only=True)
 class LogFiles:
     """Name the files of a bucket in a window's snapshot of a topic point: tombstones that erase, and copies.
-    `topic_id`: of the topic as it was then."""
+    `topic_id`: of the topic as it was then; `lineages`: of its ranges, by partition."""
 
     topic: str
     topic_id: str
     tombstones: tuple[str, ...]
     copies: tuple[str, ...]
+    lineages: Mapping[int, int] = field(default_factory=dict)
+
+
+class UnreadPlace(NamedTuple):
+    """A row of `UNREAD_PLACES`."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    lineage: int
+    offset: int
+    is_gone: bool
+    before: datetime | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,13 +119,15 @@ class LogOfErasures:
 
     `erasing`: the topic points whose tombstones do, none where they erase from no store behind the hop.
     `incarnations` numbers the ids of topics by their age. `unread`: partitions of which later windows could not read
-    some offsets.
+    some offsets; `unread_at`: the last place of each partition that this window or one before it could not read, and
+    the last record of all windows that may be of any key.
     """
 
     erasing: tuple[str, ...] = ()
     files: tuple[LogFiles, ...] = ()
     incarnations: Mapping[str, int] = field(default_factory=dict)
     unread: frozenset[tuple[str, int]] = frozenset()
+    unread_at: tuple[UnreadPlace, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

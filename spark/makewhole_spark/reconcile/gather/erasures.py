@@ -3,12 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import polars as pl
+
 from makewhole.compute.buckets import bucket_name, files_of_bucket
+from makewhole.compute.frames import UNDECODABLE
+from makewhole.compute.judge.log_history import is_unread
 from makewhole.model.hops import Hop
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import can_look_up, has_log
 from makewhole.model.window import Window
-from makewhole_spark.reconcile.bucket.other_windows import LogFiles, LogOfErasures
+from makewhole_spark.reconcile.bucket.other_windows import LogFiles, LogOfErasures, UnreadPlace
 from makewhole_spark.reconcile.gather.neighbouring_windows import NeighbouringWindows
 
 
@@ -32,6 +36,7 @@ def logs_of_erasures(neighbours: NeighbouringWindows, hop: Hop, handing: Sequenc
     manifests[neighbours.context.window.number] = neighbours.manifests
     incarnations = _incarnations(neighbours, topics)
     unread = frozenset(_unread_around(neighbours, erasing, windows))
+    unread_at = _unread_at(neighbours, erasing, windows)
     logs: dict[str, LogOfErasures] = {}
     for number in range(neighbours.buckets):
         bucket = bucket_name(number, neighbours.buckets)
@@ -45,6 +50,7 @@ def logs_of_erasures(neighbours: NeighbouringWindows, hop: Hop, handing: Sequenc
             files=tuple(file for file in files if file.tombstones or file.copies),
             incarnations=incarnations,
             unread=unread,
+            unread_at=unread_at,
         )
     return logs
 
@@ -56,6 +62,7 @@ def _files(topic: str, window: Window, manifest: Mapping[str, Any], bucket: str)
         topic_id=ranges[0].topic_id if ranges else "",
         tombstones=files_of_bucket(manifest.get("tombstones", {}), bucket),
         copies=files_of_bucket(manifest.get("files", {}), bucket),
+        lineages={part.partition: part.lineage for part in ranges},
     )
 
 
@@ -93,3 +100,64 @@ def _unread_around(
                 if is_gone or ("tombstones" not in manifest and account["undecodable"]):
                     partitions.add((topic, int(number)))
     return partitions
+
+
+def _unread_at(
+    neighbours: NeighbouringWindows, topics: Sequence[str], windows: Sequence[Window]
+) -> tuple[UnreadPlace, ...]:
+    """Return the last places of each partition at which a tombstone may have been: of offsets that were gone before
+    this window or one before it could read them, and of records of all windows that may be of any key."""
+    ours = neighbours.context.window.number
+    places: dict[tuple[str, int, bool], UnreadPlace] = {}
+    for window in windows:
+        manifests = neighbours.manifests if window.number == ours else neighbours.manifests_of(window)
+        for topic in topics:
+            manifest = manifests.get(topic, {})
+            gone = _gone_until(neighbours, topic, window, manifest) if window.number <= ours else {}
+            unnamed = _unnamed_at(neighbours, manifest)
+            for part in window.ranges.get(topic, ()):
+                for is_gone, offsets in ((True, gone), (False, unnamed)):
+                    if part.partition in offsets:
+                        places[topic, part.partition, is_gone] = UnreadPlace(
+                            topic=topic,
+                            topic_id=part.topic_id,
+                            partition=part.partition,
+                            lineage=part.lineage,
+                            offset=offsets[part.partition],
+                            is_gone=is_gone,
+                            before=window.end if window.number < ours else None,
+                        )
+    return tuple(places.values())
+
+
+def _gone_until(
+    neighbours: NeighbouringWindows, topic: str, window: Window, manifest: Mapping[str, Any]
+) -> dict[int, int]:
+    """Return the end of the offsets that were gone before a window could read them, by partition; that of the range
+    where no incident says it."""
+    accounts = manifest.get("accounting_by_partition", {})
+    ends = {part.partition: part.hi for part in window.ranges.get(topic, ()) if _has_gone(accounts, part.partition)}
+    found: dict[int, int] = {}
+    for noticed_by, incident in neighbours.incidents:
+        at, end = incident.partition, incident.hi
+        is_of_window = noticed_by.number == window.number and incident.point == topic and is_unread(incident)
+        if is_of_window and at is not None and end is not None:
+            found[at] = max(end, found.get(at, end))
+    return {partition: found.get(partition, end) for partition, end in ends.items()}
+
+
+def _has_gone(accounts: Mapping[str, Any], partition: int) -> bool:
+    return bool(accounts.get(str(partition), {}).get("expired"))
+
+
+def _unnamed_at(neighbours: NeighbouringWindows, manifest: Mapping[str, Any]) -> dict[int, int]:
+    """Return the last offset of a record (or of what is none) that could not be read and may be of any key, by
+    partition."""
+    files = tuple(manifest.get("undecodable_files", ()))
+    records = neighbours.context.storage.read_parquet(files, list(UNDECODABLE)) if files else None
+    if records is None:
+        return {}
+    unnamed = records.filter(pl.col("business_key").is_null())
+    place = pl.col("place").str.split(":").list
+    last = unnamed.group_by(place.get(0).cast(pl.Int64)).agg(place.get(1).cast(pl.Int64).max().alias("offset"))
+    return dict(last.rows())

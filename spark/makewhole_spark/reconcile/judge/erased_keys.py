@@ -7,9 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from makewhole.compute.frames import HASH, LOG_ORDER, empty
+from makewhole.compute.frames import HASH, LOG_ORDER, UNREAD_PLACES, empty
 from makewhole.compute.judge.judge_copies import committed_copies
-from makewhole.compute.judge.tombstones import followed_after, log_order, standing_tombstones
+from makewhole.compute.judge.tombstones import followed_after, log_order, may_be_deleted, standing_tombstones
 from makewhole.lake.storage import Storage
 from makewhole.model.points import TablePoint
 from makewhole.model.retention import erased_among
@@ -25,11 +25,12 @@ _COLUMNS = (*HASH, "partition", "offset", "time", "is_aborted", "is_tombstone")
 @dataclass(frozen=True, kw_only=True)
 class ErasedInLog:
     """The keys of a bucket that stores name as erased. `erased_by` by key hash: what did; `tombstones`: the place of
-    the tombstone that does. `not_known`: hashes of keys of which a tombstone may have been in offsets that are gone."""
+    the tombstone that does. `not_known`: by key hash of keys of which a tombstone may have been in what could not be
+    read, why it could not."""
 
     erased_by: Mapping[str, str] = field(default_factory=dict)
     tombstones: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    not_known: frozenset[str] = frozenset()
+    not_known: Mapping[str, Cause] = field(default_factory=dict)
 
     def evidence_of(self, key_hash: str) -> dict[str, Any]:
         """Return what shows that a key was erased, or must not be written; nothing for any other key."""
@@ -57,8 +58,11 @@ def mark_erased(task: BucketTask, judged: pl.DataFrame) -> tuple[pl.DataFrame, E
 
 def mark_tombstone_unknown(judged: pl.DataFrame, erased: ErasedInLog) -> pl.DataFrame:
     """Turn missing keys of `judged` (`JUDGED`) into undecidable ones where a tombstone may have been in what cannot be
-    read any more."""
-    return turned(judged, has_verdict(Verdict.MISSING), erased.not_known, Verdict.UNDECIDABLE, Cause.EXPIRED)
+    read any more, or could not be read."""
+    for cause in (Cause.EXPIRED, Cause.UNREADABLE_RECORD):
+        keys = [key_hash for key_hash, why in erased.not_known.items() if why is cause]
+        judged = turned(judged, has_verdict(Verdict.MISSING), keys, Verdict.UNDECIDABLE, cause)
+    return judged
 
 
 def _erased_keys(task: BucketTask, judged: pl.DataFrame) -> ErasedInLog:
@@ -119,7 +123,7 @@ def _records_of(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
     frames = [frame.join(keys, on=HASH, how="semi").select(*LOG_ORDER) for frame in tail if frame is not None]
     frames += [_read_log(storage, files, keys, is_tombstone=True) for files in log.files]
     records = pl.concat([empty(LOG_ORDER), *frames])
-    wanted = keys if _unread(task) else keys.join(records.filter("is_tombstone"), on=HASH, how="semi")
+    wanted = keys if _is_any_unread(task) else keys.join(records.filter("is_tombstone"), on=HASH, how="semi")
     if wanted.is_empty():
         return records
     return pl.concat([records, *(_read_log(storage, files, wanted, is_tombstone=False) for files in log.files)])
@@ -133,7 +137,7 @@ def _read_log(storage: Storage, files: LogFiles, keys: pl.DataFrame, *, is_tombs
     if frame is None:
         return empty(LOG_ORDER)
     committed = committed_copies(frame).join(keys, on=HASH, how="semi")
-    return log_order(committed, files.topic, files.topic_id)
+    return log_order(committed, files.topic, files.topic_id, files.lineages)
 
 
 def _unread(task: BucketTask) -> frozenset[tuple[str, int]]:
@@ -142,15 +146,35 @@ def _unread(task: BucketTask) -> frozenset[tuple[str, int]]:
     return frozenset(part for part in log.unread | task.known_since.unread_tails if part[0] in log.erasing)
 
 
-def _not_known(task: BucketTask, records: pl.DataFrame, keys: pl.DataFrame) -> frozenset[str]:
-    """Return the keys of which a tombstone may have been in offsets that could not be read: in the partition of their
-    record, or in any one of a topic that has none."""
+def _is_any_unread(task: BucketTask) -> bool:
+    return bool(_unread(task) or task.elsewhere.erasures.unread_at)
+
+
+def _not_known(task: BucketTask, records: pl.DataFrame, keys: pl.DataFrame) -> dict[str, Cause]:
+    """Return the keys of which a tombstone may have been in what could not be read, with the cause: in offsets of the
+    partition of their record that are gone, or of a topic that has none, or in a record that may be of any key."""
+    log, values = task.elsewhere.erasures, _values(records)
+    if not _is_any_unread(task):
+        return {}
+    places, is_gone = pl.DataFrame(log.unread_at, schema=UNREAD_PLACES, orient="row"), pl.col("is_gone")
+    found = (
+        (Cause.UNREADABLE_RECORD, may_be_deleted(keys, values, places.filter(~is_gone), log.incarnations)),
+        (Cause.EXPIRED, may_be_deleted(keys, values, places.filter(is_gone), log.incarnations)),
+        (Cause.EXPIRED, _behind_gone(task, values, keys)),
+    )
+    return {
+        key_hash: cause
+        for cause, hashes in found
+        for key_hash in keys.join(hashes, on=HASH, how="semi")["key_hash"].to_list()
+    }
+
+
+def _behind_gone(task: BucketTask, values: pl.DataFrame, keys: pl.DataFrame) -> pl.DataFrame:
+    """Return the keys (`HASHES`) of which a tombstone may have been in offsets of later windows or of the tail: in the
+    partition of their record, or in any one of a topic that has none."""
     unread = sorted(_unread(task))
-    if not unread:
-        return frozenset()
-    values = _values(records)
     gone = pl.DataFrame(unread, schema={"topic": pl.String, "partition": pl.Int32}, orient="row")
     frames = [values.join(gone, on=["topic", "partition"], how="semi").select(HASH)]
     for topic in sorted({topic for topic, _ in unread}):
         frames.append(keys.select(HASH).join(values.filter(pl.col("topic") == topic), on=HASH, how="anti"))
-    return frozenset(keys.join(pl.concat(frames), on=HASH, how="semi")["key_hash"].to_list())
+    return pl.concat(frames)

@@ -73,7 +73,8 @@ class TailTask:
 class TailRead:
     """Files of the copies that were found (`TAIL`), and of records and tombstones in their order (`LOG_ORDER`).
     `buckets`: those that any of them are in. `offsets`: number of those that were read, or tried; `expired`: of those
-    that were gone before, or could not be read, or had elements and were compacted, and may be of a wanted key."""
+    that were gone before, or could not be read (damaged batches and holes, too), or had elements and were compacted,
+    and may be of a wanted key."""
 
     files: tuple[str, ...]
     offsets: int
@@ -191,7 +192,7 @@ def read_tail(task: TailTask) -> TailRead:
     return TailRead(
         files=_copies(task, copies),
         offsets=task.range.hi - task.range.lo,
-        expired=reader.accounting.expired + compacted + unread,
+        expired=reader.accounting.expired + reader.accounting.undecodable + compacted + unread,
         ordered_files=_written(task, "ordered", ordered),
         buckets=frozenset(name for frame in (*copies, *ordered) for name in _buckets(task, frame)),
     )
