@@ -23,7 +23,8 @@ CAME_LATE = "{point} has a row of it with a time outside the window that was not
 
 @dataclass(frozen=True, kw_only=True)
 class WindowOfKeys(Window):
-    """A window revision of which some keys are judged: its files go to a folder of their own, which is removed."""
+    """A window revision of which some keys are judged once more: its files go to a folder of their own, which is
+    removed."""
 
     folder: str
 
@@ -31,6 +32,11 @@ class WindowOfKeys(Window):
     def prefix(self) -> str:
         """The path of the files, below the storage root."""
         return f"{super().prefix}/of_keys/{self.folder}"
+
+    @property
+    def last_before(self) -> int:
+        """The revision itself: what it found is asked for as a next one would ask for it."""
+        return self.revision
 
 
 @dataclass(frozen=True, kw_only=True)
