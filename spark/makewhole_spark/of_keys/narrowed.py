@@ -41,11 +41,10 @@ class WindowOfKeys(Window):
 
 @dataclass(frozen=True, kw_only=True)
 class NarrowedSnapshots:
-    """The manifests by point, which name files of the keys alone, and the keys that each point has (`HASH`). `unsure`:
-    by key, why what belongs to the window is not known from its key alone."""
+    """The manifests by point, which name files of the keys alone. `unsure`: by key, why what belongs to the window is
+    not known from its key alone."""
 
     manifests: Mapping[str, Any]
-    held: Mapping[str, pl.DataFrame]
     unsure: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -60,7 +59,6 @@ def narrowed_snapshots(context: WindowContext, manifests: Mapping[str, Any], key
         TransientError: a database does not answer.
     """
     narrowed: dict[str, Any] = {}
-    held: dict[str, pl.DataFrame] = {}
     unsure: dict[str, str] = {}
     for point in context.pipeline.ordered_points():
         kept = pl.concat(list(_kept(context, manifests[point.name], keys)), how="diagonal_relaxed")
@@ -73,8 +71,7 @@ def narrowed_snapshots(context: WindowContext, manifests: Mapping[str, Any], key
             }
             kept = rows.filter(is_ours)
         narrowed[point.name] = {**manifests[point.name], "files": _written(context, point, manifests, kept)}
-        held[point.name] = kept.select(HASH).unique() if len(kept) else keys.select(HASH).clear()
-    return NarrowedSnapshots(manifests=narrowed, held=held, unsure=unsure)
+    return NarrowedSnapshots(manifests=narrowed, unsure=unsure)
 
 
 def _kept(context: WindowContext, manifest: Mapping[str, Any], keys: pl.DataFrame) -> Iterator[pl.DataFrame]:

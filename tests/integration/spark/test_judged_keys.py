@@ -17,6 +17,7 @@ from makewhole.window.context import WindowContext, window_context
 from makewhole_spark.of_keys.judge_keys import KeyVerdict, judge_keys
 from tests.integration.spark.test_survivors import repair
 from tests.world.orders import at_day, orders
+from tests.world.pipeline_file import store
 from tests.world.shop import LEDGER_HOP, STORE_HOP
 from tests.world.windows import ReconciledShop
 
@@ -291,6 +292,31 @@ def test_a_row_that_only_a_window_with_gaps_saw_is_missing_for_keys_alone(shop: 
     assert closed.state is WindowState.GAPS
     shop.sql("delete from warehouse where id = 'O2'")
     assert verdicts(alone(shop, context, "O2", "O5"), STORE_HOP) == {"O2": "missing", "O5": "missing"}
+
+
+@pytest.mark.parametrize("case", ["excluded", "aborted", "excluded, own columns"])
+def test_a_key_that_a_window_holds_and_does_not_judge_leaves_the_others_their_verdicts(
+    shop: ReconciledShop, case: str
+) -> None:
+    """O2 has a record in the second window that is none of the hop's; the store has no times, and shows its row."""
+    shop.describe(
+        has_ledger=False,
+        hop={"where": "\"region <> 'none'\"", **({"compare": "{region: string}"} if "own columns" in case else {})},
+        more_points={"warehouse": {name: value for name, value in store("db", "warehouse").items() if name != "time"}},
+    )
+    made, later = orders(range(6)), orders(range(10, 14), 1)
+    shop.trade(made)
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+    shop.trade([*later, *orders([20], 1)], unloaded=orders([20], 1))
+    if case == "aborted":
+        shop.end_transaction(shop.begin_transaction([at_day(1, made[2])]), is_committed=False)
+    else:
+        shop.send([at_day(1, made[2]) | {"region": "none"}])
+    second = shop.judge_and_ask_the_gate(1)
+    found = verdicts(alone(shop, second, "O2", "O11", "O20"), STORE_HOP)
+    assert found == {"O11": "matched", "O20": "missing"}
+    assert found == as_whole(shop, second, STORE_HOP, ["O11", "O20"])
+    assert "O2" not in shop.found(second, STORE_HOP)
 
 
 def newest(shop: ReconciledShop) -> WindowContext:
