@@ -1,8 +1,8 @@
 -- What windows before one wrote of the keys of a hop.
 
 -- certified_files --
--- Read the files of a hop's result, and of the keys that were repaired, of the newest certified revision of some windows;
--- and those of its slices, where clean keys have no row among the verdicts.
+-- Read the files of a hop's result, and of the keys that were repaired, of the newest certified revision of some windows,
+-- of the judged one among those before it; and those of its slices, where clean keys have no row among the verdicts.
 select distinct on (result.number)
     result.number, result.revision, judged.end_time as end, result.files, verified.files ->> 'repaired' as repaired,
     source.manifest -> 'files' as source, target.manifest -> 'files' as target
@@ -20,7 +20,8 @@ left join makewhole.snapshot as target
      = (result.pipeline, result.number, result.revision, %(target)s)
     and (result.files #>> '{summary,clean}')::bigint > 0
 where result.pipeline = %(pipeline)s and result.number = any(%(numbers)s) and result.hop = %(hop)s
-  and result.stage = 'reconciled' and judged.state = 'certified' and (result.number, result.revision) <> (%(number)s, %(revision)s)
+  and result.stage = 'reconciled' and judged.state = 'certified'
+  and (result.number <> %(number)s or result.revision <= %(last_before)s)
 order by result.number, result.revision desc;
 
 -- certified_met_alone --

@@ -23,7 +23,7 @@ order by point, coalesce((manifest #>> '{accounting,expired}')::bigint, 0), revi
 -- snapshots_before --
 -- Read the manifests of a point's snapshots that earlier compared revisions of a window took.
 select manifest from makewhole.snapshot
-where pipeline = %(pipeline)s and number = %(number)s and revision < %(revision)s and point = %(point)s
+where pipeline = %(pipeline)s and number = %(number)s and revision <= %(last_before)s and point = %(point)s
   and revision in (
     select revision from makewhole.hop_result
     where pipeline = %(pipeline)s and number = %(number)s and stage = 'reconciled'

@@ -2,11 +2,11 @@
 
 A clean key has no row among the verdicts. One without a row that has one committed copy on each side, with equal
 values, was clean; under upsert, one whose latest versions on both sides are equal. Any other without a row was not
-judged.
+judged. What its hop compared decides: a result says it where the snapshots of the slices hold more columns.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
@@ -17,8 +17,11 @@ from makewhole.compute.frames import HASH, HASHES, KEYS, TOPIC_KEYS, Schema, emp
 from makewhole.compute.judge.clean_keys import COLUMNS, find_clean_keys
 from makewhole.compute.judge.clean_versions import NOTHING_BEFORE, VERSION_COLUMNS, find_clean_versions
 from makewhole.compute.keys import hash_hex, split_hex
+from makewhole.compute.normalise import hashed_by
 from makewhole.lake.storage import Storage
-from makewhole.model.hops import Semantics
+from makewhole.model.hops import Hop, Semantics
+from makewhole.model.pipeline import Pipeline
+from makewhole.model.places.compared_columns import as_compared_on, columns_asked_at, is_all_read
 from makewhole.model.verdict import Verdict
 
 FilesByBucket = Mapping[str, Sequence[str]]
@@ -33,10 +36,28 @@ VERSION_UNIT = "version_unit"
 """The name in the files of a result of what versions are apart at least, where columns hold fewer digits."""
 
 
+COMPARED = "compared"
+"""The name in the files of a result of the columns that its hop compared, by end: of a `source` or `target` whose
+snapshot holds others, too."""
+
+
+def judged_as(pipeline: Pipeline, hop: Hop) -> dict[str, Any]:
+    """Return what the files of a result say of how its hop was judged, so that its clean keys can be found again."""
+    unit, seen = pipeline.version_unit(hop), as_compared_on(pipeline, hop)
+    ends = {"source": hop.source, "target": hop.target}
+    compared = {end: list(columns_asked_at(seen, at)) for end, at in ends.items() if not is_all_read(seen, at)}
+    return {
+        SEMANTICS: hop.semantics.value,
+        **({VERSION_UNIT: str(unit)} if unit else {}),
+        **({COMPARED: compared} if compared else {}),
+    }
+
+
 @dataclass(frozen=True, kw_only=True)
 class VerdictFiles:
     """The files of a hop's verdicts in a window, and those of its two slices; none of slices where no key was clean.
-    `is_upsert`: the copies in these were judged as versions, whatever the hop is now, with this `version_unit`."""
+    `is_upsert`: the copies in these were judged as versions, whatever the hop is now, with this `version_unit`.
+    `compared`: by what columns, by end; an end that it lacks, by all that its slice holds."""
 
     hop: str
     verdicts: tuple[str, ...]
@@ -44,6 +65,7 @@ class VerdictFiles:
     target: tuple[str, ...] = ()
     is_upsert: bool = False
     version_unit: Decimal = Decimal(0)
+    compared: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, hop: str, files: Mapping[str, Any], slices: Sequence[FilesByBucket], bucket: str) -> "VerdictFiles":
@@ -59,6 +81,7 @@ class VerdictFiles:
             target=target,
             is_upsert=is_upsert,
             version_unit=Decimal(files.get(VERSION_UNIT, 0)),
+            compared=files.get(COMPARED, {}),
         )
 
 
@@ -83,7 +106,8 @@ def stored_verdicts(storage: Storage, files: VerdictFiles, key_hashes: Collectio
 def _clean_of(storage: Storage, files: VerdictFiles, key_hashes: Iterable[str]) -> pl.DataFrame:
     wanted = pl.DataFrame([split_hex(key_hash) for key_hash in key_hashes], schema=HASHES, orient="row")
     columns = VERSION_COLUMNS if files.is_upsert else COLUMNS
-    source, target = (_copies(storage, paths, columns, wanted) for paths in (files.source, files.target))
+    ends = ("source", files.source), ("target", files.target)
+    source, target = (_copies(storage, paths, columns, wanted, files.compared.get(end)) for end, paths in ends)
     # What was known besides need not be asked again: had it mattered, the key would have a row.
     clean = (
         find_clean_versions(source, target, files.hop, empty(HASHES), NOTHING_BEFORE, files.version_unit)
@@ -93,8 +117,20 @@ def _clean_of(storage: Storage, files: VerdictFiles, key_hashes: Iterable[str]) 
     return clean.keys.select(hash_hex(), pl.lit(Verdict.MATCHED.value).alias("verdict"), pl.lit(True).alias("is_held"))
 
 
-def _copies(storage: Storage, paths: Sequence[str], columns: Sequence[str], wanted: pl.DataFrame) -> pl.DataFrame:
-    frame = storage.read_parquet(paths, list(columns))
+def _copies(
+    storage: Storage,
+    paths: Sequence[str],
+    columns: Sequence[str],
+    wanted: pl.DataFrame,
+    compared: Sequence[str] | None,
+) -> pl.DataFrame:
+    """Return the copies of keys in a slice, with the hash of what their hop compared (`compared` as the file of a
+    result says it)."""
+    frame = storage.read_parquet(paths, [*columns, *(f"c:{name}" for name in compared or ())])
     if frame is None:
         return empty({name: (KEYS | TOPIC_KEYS)[name] for name in columns})
-    return frame.join(wanted, on=HASH, how="semi")
+    copies = frame.join(wanted, on=HASH, how="semi")
+    if compared is None:
+        return copies
+    hashed = hashed_by(copies, compared, is_topic="is_aborted" in copies.columns)
+    return hashed.select(name for name in columns if name in hashed.columns)

@@ -116,6 +116,11 @@ class Window:
         return f"{self.pipeline}/window={self.number}/revision={self.revision}"
 
     @property
+    def last_before(self) -> int:
+        """The last of its revisions that came before it is judged; 0: there is none."""
+        return self.revision - 1
+
+    @property
     def label(self) -> str:
         return f"{self.pipeline} window {self.number} (revision {self.revision})"
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from makewhole.compute.frames import HASH
 from makewhole.compute.keys import hash_hex, with_hash
 from makewhole.kafka.offsets import TopicLog
+from makewhole.lake.stored_verdicts import VerdictFiles, judged_as, stored_verdicts
 from makewhole.model.errors import PermanentError, RefusedError
 from makewhole.model.hops import Hop
 from makewhole.model.points import Point, has_log
@@ -32,6 +32,7 @@ from makewhole_spark.snapshot.reuse.read_as import differs_in, read_as
 from makewhole_spark.snapshot.reuse.same_log import why_not_same_records
 
 _FINDINGS_MOST = 10_000_000
+_NO_ROWS: Mapping[str, Any] = {"verdicts_by_bucket": {}}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +54,8 @@ def judge_keys(
     carrier: Carrier, journal: PgConnection, context: WindowContext, manifests: Mapping[str, Any], keys: Sequence[str]
 ) -> list[KeyVerdict]:
     """Return the verdicts on business keys on every hop of a window, of which `manifests` are the snapshots, in the
-    order of the hops and keys. A hop on which the window has nothing of a key has no verdict on it.
+    order of the hops and keys. A hop on which the window has nothing of a key has no verdict on it, nor has one on
+    which it holds copies that count for nothing: of an aborted transaction, or kept out by the hop's filter.
 
     Nothing is committed: no window is opened, certified or revoked, and no plan is made of it.
 
@@ -73,7 +75,7 @@ def judge_keys(
         return [
             found
             for hop in context.pipeline.hops
-            for found in _verdicts(own, hop, _answers(carrier, neighbours, hop), narrowed, asked)
+            for found in _verdicts(neighbours, hop, _answers(carrier, neighbours, hop), narrowed, asked)
         ]
     finally:
         for file in own.storage.files_below(window.prefix):
@@ -127,26 +129,21 @@ def _answers(carrier: Carrier, neighbours: NeighbouringWindows, hop: Hop) -> lis
 
 
 def _verdicts(
-    context: WindowContext,
+    neighbours: NeighbouringWindows,
     hop: Hop,
     answers: Sequence[BucketAnswer],
     narrowed: NarrowedSnapshots,
     asked: pl.DataFrame,
 ) -> Iterator[KeyVerdict]:
-    window = context.window
+    context, window = neighbours.context, neighbours.context.window
     judged = _judged(context, answers)
     paths = [answer.findings for answer in answers if answer.findings]
     findings = {item.key_hash: item for item in first_findings(context.storage, paths, _FINDINGS_MOST, ())}
-    clean = asked.join(narrowed.held[hop.source], on=HASH, how="semi").join(
-        narrowed.held[hop.target], on=HASH, how="semi"
-    )
     hashes = dict(asked.select("key", hash_hex()).iter_rows())
-    both = {key for key in clean["key"] if hashes[key] not in judged}
-    if len(both) != sum(answer.clean for answer in answers):
-        raise PermanentError(f"{window.label}: {len(both)} keys of {hop.name} have no verdict, and are not all clean")
+    clean = _clean(neighbours, hop, answers, {*hashes.values()} - {*judged})
     for key in asked["key"]:
         hashed, unsure = hashes[key], narrowed.unsure.get(key)
-        verdict, cause = judged.get(hashed, (Verdict.MATCHED.value if key in both else None, None))
+        verdict, cause = judged.get(hashed, (Verdict.MATCHED.value if hashed in clean else None, None))
         found: Finding | None = findings.get(hashed)
         if verdict is None and unsure is None:
             continue
@@ -166,3 +163,19 @@ def _judged(context: WindowContext, answers: Sequence[BucketAnswer]) -> dict[str
     """Return verdict and cause by the hash of the keys that are not clean."""
     rows = context.storage.read_parquet([answer.verdicts for answer in answers], ["key_hash", "verdict", "cause"])
     return {} if rows is None else {hashed: (verdict, cause) for hashed, verdict, cause in rows.iter_rows()}
+
+
+def _clean(neighbours: NeighbouringWindows, hop: Hop, answers: Sequence[BucketAnswer], left: set[str]) -> set[str]:
+    """Return those of the keys without a row among the verdicts (`left`) that the first pass took out, by its own rule.
+    Any other was not judged."""
+    context, clean = neighbours.context, set[str]()
+    slices = [neighbours.manifests[name]["files"] for name in (hop.source, hop.target)]
+    for answer in answers:
+        files = {**judged_as(context.pipeline, hop), "summary": {"clean": answer.clean}, **_NO_ROWS}
+        of_bucket = VerdictFiles.of(hop.name, files, slices, answer.bucket)
+        found = {*stored_verdicts(context.storage, of_bucket, left)["key_hash"]}
+        if len(found) != answer.clean:
+            said = f"{answer.clean} of some keys of {hop.name} were clean, and {len(found)} are found to be"
+            raise PermanentError(f"{context.window.label}: {said}")
+        clean |= found
+    return clean

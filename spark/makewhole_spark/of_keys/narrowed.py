@@ -23,7 +23,8 @@ CAME_LATE = "{point} has a row of it with a time outside the window that was not
 
 @dataclass(frozen=True, kw_only=True)
 class WindowOfKeys(Window):
-    """A window revision of which some keys are judged: its files go to a folder of their own, which is removed."""
+    """A window revision of which some keys are judged once more: its files go to a folder of their own, which is
+    removed."""
 
     folder: str
 
@@ -32,14 +33,18 @@ class WindowOfKeys(Window):
         """The path of the files, below the storage root."""
         return f"{super().prefix}/of_keys/{self.folder}"
 
+    @property
+    def last_before(self) -> int:
+        """The revision itself: what it found is asked for as a next one would ask for it."""
+        return self.revision
+
 
 @dataclass(frozen=True, kw_only=True)
 class NarrowedSnapshots:
-    """The manifests by point, which name files of the keys alone, and the keys that each point has (`HASH`). `unsure`:
-    by key, why what belongs to the window is not known from its key alone."""
+    """The manifests by point, which name files of the keys alone. `unsure`: by key, why what belongs to the window is
+    not known from its key alone."""
 
     manifests: Mapping[str, Any]
-    held: Mapping[str, pl.DataFrame]
     unsure: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -54,7 +59,6 @@ def narrowed_snapshots(context: WindowContext, manifests: Mapping[str, Any], key
         TransientError: a database does not answer.
     """
     narrowed: dict[str, Any] = {}
-    held: dict[str, pl.DataFrame] = {}
     unsure: dict[str, str] = {}
     for point in context.pipeline.ordered_points():
         kept = pl.concat(list(_kept(context, manifests[point.name], keys)), how="diagonal_relaxed")
@@ -67,8 +71,7 @@ def narrowed_snapshots(context: WindowContext, manifests: Mapping[str, Any], key
             }
             kept = rows.filter(is_ours)
         narrowed[point.name] = {**manifests[point.name], "files": _written(context, point, manifests, kept)}
-        held[point.name] = kept.select(HASH).unique() if len(kept) else keys.select(HASH).clear()
-    return NarrowedSnapshots(manifests=narrowed, held=held, unsure=unsure)
+    return NarrowedSnapshots(manifests=narrowed, unsure=unsure)
 
 
 def _kept(context: WindowContext, manifest: Mapping[str, Any], keys: pl.DataFrame) -> Iterator[pl.DataFrame]:

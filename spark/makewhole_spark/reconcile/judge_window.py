@@ -9,7 +9,6 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from decimal import Decimal
 from typing import Any
 
 import polars as pl
@@ -26,9 +25,9 @@ from makewhole.journal.key_index.runs import put_key_run
 from makewhole.journal.results import handover_keys, hop_results, snapshot_manifests
 from makewhole.journal.results.hop_results import HopResult
 from makewhole.kafka.iceberg_sink.standing import SinkStanding
-from makewhole.lake.stored_verdicts import SEMANTICS, VERSION_UNIT
+from makewhole.lake.stored_verdicts import judged_as
 from makewhole.model.errors import PermanentError
-from makewhole.model.hops import Hop, Semantics
+from makewhole.model.hops import Hop
 from makewhole.model.points import TopicPoint, has_log
 from makewhole.model.verdict import HopCounts
 from makewhole.sql import PgConnection
@@ -72,7 +71,8 @@ _JOURNAL_FINDINGS = 1_000_000
 class HopOutcome:
     """The results of one hop over all its buckets: the files of verdicts by bucket, of findings in the order of the
     buckets, and of the keys by bucket whose rows had no record in the window (None where the target is not read by its
-    times), `met_far_ahead` the number of those with a record far ahead; `buckets`: the file of their numbers.
+    times), `met_far_ahead` the number of those with a record far ahead; `buckets`: the file of their numbers;
+    `judged_as`: how clean keys are found again.
     `history_begins`: by point, the moment from which on its keys are known; None: from its first window."""
 
     summary: HopSummary
@@ -80,8 +80,7 @@ class HopOutcome:
     verdicts: Mapping[str, tuple[str, ...]]
     findings: tuple[str, ...]
     buckets: str
-    semantics: Semantics = Semantics.EVENT
-    version_unit: Decimal = Decimal(0)
+    judged_as: Mapping[str, Any]
     met_alone: Mapping[str, str] | None = None
     met_far_ahead: int = 0
     standing: GroupStanding | None = None
@@ -111,8 +110,7 @@ class HopOutcome:
                 **({} if self.copier is None else {COPIER: self.copier.to_json_dict()}),
                 **({} if self.partitions is None else {PARTITIONS: self.partitions}),
                 **({NEVER_COMPARED: list(self.never_compared)} if self.never_compared else {}),
-                SEMANTICS: self.semantics.value,
-                **({VERSION_UNIT: str(self.version_unit)} if self.version_unit else {}),
+                **self.judged_as,
                 **history_begins_document(self.history_begins),
                 "judging_sha256": judging_sha256,
             },
@@ -301,8 +299,7 @@ def _add_up(
         verdicts={answer.bucket: (answer.verdicts,) for answer in answers},
         findings=tuple(answer.findings for answer in answers if answer.findings),
         buckets=_write_buckets(neighbours.context, hop, answers),
-        semantics=hop.semantics,
-        version_unit=neighbours.context.pipeline.version_unit(hop),
+        judged_as=judged_as(neighbours.context.pipeline, hop),
         met_alone={answer.bucket: answer.met_alone for answer in answers if answer.met_alone}
         if has_slices(neighbours.context.pipeline, hop)
         else None,

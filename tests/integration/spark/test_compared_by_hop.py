@@ -8,7 +8,9 @@ import pytest
 from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.verification.verify_window import verify_window
+from makewhole.config.connections import from_environment
 from makewhole.journal.database import connect
+from makewhole.journey.trace import trace
 from makewhole.key_index.rebuild import rebuild
 from makewhole.lake.storage import Storage
 from makewhole.model.window import WindowState
@@ -34,6 +36,8 @@ def describe(
     *,
     of_warehouse: str = "{amount: 'decimal(8,2)'}",
     of_ledger: Settings = MappingProxyType({}),
+    store_hop: Settings = MappingProxyType({}),
+    region_hop: Settings = MappingProxyType({}),
     is_upsert: bool = False,
 ) -> None:
     """The ledger and the topic have number, amount and region, the warehouse the amount, and a table the region."""
@@ -44,6 +48,7 @@ def describe(
             "compare": of_warehouse,
             "compensation": _REPAIRS,
             "write": "{number: int, region: string, at: timestamp}",
+            **store_hop,
         },
         ledger_hop=of_ledger,
         more_points={"regions": {**store("db", "regions"), **({"version": "version"} if is_upsert else {})}},
@@ -55,6 +60,7 @@ def describe(
                 "compensation": _REPAIRS,
                 "write": "{at: timestamp}",
                 **semantics,
+                **region_hop,
             }
         ],
         is_upsert=is_upsert,
@@ -212,3 +218,54 @@ def test_columns_that_a_hop_compares_from_now_on_say_nothing_of_earlier_windows(
     shop.write("warehouse", [order | ({"number": 7} if order["id"] == "O101" else {}) for order in new])
     shop.write("regions", of_regions(new))
     assert found(shop, 1) == {STORE_HOP: {"O101": "mismatched"}}
+
+
+@pytest.mark.parametrize("is_upsert", [False, True], ids=["event", "upsert"])
+def test_a_row_that_a_certified_window_saw_and_that_is_gone_has_vanished(shop: ReconciledShop, is_upsert: bool) -> None:
+    """The first window had no doubt of the key: what it found is in the slices alone, which hold more columns."""
+    make(shop, is_upsert=is_upsert)
+    made = [order | ({"version": 1} if is_upsert else {}) for order in orders(range(8))]
+    shop.write("outbox", made)
+    shop.send(made)
+    shop.write("warehouse", [order | ({"number": 99} if order["id"] == "O4" else {}) for order in made])
+    shop.write("regions", of_regions(made))
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+    assert explained(shop, "O4") == dict.fromkeys((LEDGER_HOP, STORE_HOP, REGION_HOP), "matched")
+    shop.sql("delete from warehouse where id in ('O3', 'O4'); delete from regions where id = 'O5'")
+
+    context, closed = shop.whole_way()
+
+    assert shop.found(context, STORE_HOP) == dict.fromkeys(["O3", "O4"], ("vanished", "gone_since_certified"))
+    assert shop.found(context, REGION_HOP) == {"O5": ("vanished", "gone_since_certified")}
+    assert shop.evidence(context, STORE_HOP, "O3")["seen"] == {"window": 1, "revision": 1}
+    assert (plan_window(context).plan, closed.state) == (None, WindowState.CERTIFIED)
+
+
+def explained(shop: ReconciledShop, key: str) -> Mapping[str, str]:
+    with connect(shop.journal) as journal:
+        pipeline = as_last_read(journal, shop.pipeline)
+        journey = trace(journal, pipeline, Storage.from_environment(), from_environment, key)
+    return {item.hop: item.verdict for item in journey.judgements}
+
+
+def test_a_record_that_is_sent_again_is_of_what_the_other_store_had_matched(shop: ReconciledShop) -> None:
+    make(shop)
+    resend = {"compensation": "{missing: redeliver}", "redeliver": "{to: source, despite: [regions-loader]}"}
+    describe(shop, store_hop=resend, region_hop={"consumer_group": "regions-loader"})
+    made = orders(range(8))
+    shop.write("outbox", made)
+    shop.send(made)
+    shop.write("warehouse", made[:7])
+    shop.write("regions", of_regions(made))
+    shop.commit_group("regions-loader", len(shop.read()))
+    context = shop.judge_and_ask_the_gate()
+    plan_window(context)
+    compensate_window(context, lambda _: None)
+    shop.write("warehouse", made[7:])
+    shop.write("regions", of_regions(made[7:]))
+    verify_window(context, lambda *_: None, patience_seconds=0)
+
+    assert shop.found(context, REGION_HOP) == {"O7": ("duplicate", "redelivered")}
+    assert shop.evidence(context, REGION_HOP, "O7")["in_source"] is True
+    counts = shop.verified_counts(context, REGION_HOP)
+    assert (counts.matched, counts.duplicate, counts.extra_copies) == (7, 1, 1)

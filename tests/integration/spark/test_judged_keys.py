@@ -10,13 +10,14 @@ from typer.testing import CliRunner
 from makewhole.cli.main import app
 from makewhole.journal import windows
 from makewhole.journal.database import connect
-from makewhole.journey.copies import read_manifests
+from makewhole.journey.copies import read_manifests, with_snapshots
 from makewhole.model.errors import RefusedError
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext, window_context
 from makewhole_spark.of_keys.judge_keys import KeyVerdict, judge_keys
 from tests.integration.spark.test_survivors import repair
 from tests.world.orders import at_day, orders
+from tests.world.pipeline_file import store
 from tests.world.shop import LEDGER_HOP, STORE_HOP
 from tests.world.windows import ReconciledShop
 
@@ -249,3 +250,76 @@ def test_a_hop_that_compares_columns_of_its_own_does_so_for_keys_alone(shop: Rec
     found = verdicts(alone(shop, context, *keys), STORE_HOP)
     assert found == as_whole(shop, context, STORE_HOP, keys)
     assert {key for key, verdict in found.items() if verdict != "matched"} == {"O1"}
+
+
+def test_a_row_of_a_certified_window_that_is_gone_has_vanished_for_keys_alone(shop: ReconciledShop) -> None:
+    """The certified revision is the one of which the keys are judged."""
+    shop.describe(has_ledger=False, hop={"compensation": "{missing: upsert}"})
+    made = orders(range(6))
+    shop.send(made)
+    shop.write("warehouse", made[:4])
+    assert repair(shop, shop.judge_and_ask_the_gate()).state is WindowState.CERTIFIED
+    shop.sql("delete from warehouse where id in ('O2', 'O5')")
+    keys = ["O1", "O2", "O5"]
+    context = newest(shop)
+    found = alone(shop, context, *keys)
+    _, gone, repaired = found
+    assert verdicts(found, STORE_HOP) == {"O1": "matched", "O2": "vanished", "O5": "vanished"}
+    for one in (gone, repaired):
+        assert (one.cause, one.evidence["seen"]) == ("gone_since_certified", {"window": 1, "revision": 1})
+    again, _ = shop.whole_way()
+    assert verdicts(found, STORE_HOP) == as_whole(shop, again, STORE_HOP, keys)
+    assert verdicts(alone(shop, again, *keys), STORE_HOP) == verdicts(found, STORE_HOP)
+
+
+def test_a_row_of_a_ledger_that_was_purged_since_is_known_for_keys_alone(shop: ReconciledShop) -> None:
+    made = orders(range(6))
+    shop.trade(made)
+    context, closed = shop.whole_way()
+    assert closed.state is WindowState.CERTIFIED
+    shop.sql("delete from outbox where id = 'O2'")
+    assert verdicts(alone(shop, context, "O1", "O2"), LEDGER_HOP) == {"O1": "matched"}
+    again = shop.judged()
+    assert (shop.found(again, LEDGER_HOP), shop.counts(again, LEDGER_HOP).matched) == ({}, 5)
+
+
+def test_a_row_that_only_a_window_with_gaps_saw_is_missing_for_keys_alone(shop: ReconciledShop) -> None:
+    shop.describe(has_ledger=False)
+    made = orders(range(6))
+    shop.send(made)
+    shop.write("warehouse", made[:5])
+    context, closed = shop.whole_way()
+    assert closed.state is WindowState.GAPS
+    shop.sql("delete from warehouse where id = 'O2'")
+    assert verdicts(alone(shop, context, "O2", "O5"), STORE_HOP) == {"O2": "missing", "O5": "missing"}
+
+
+@pytest.mark.parametrize("case", ["excluded", "aborted", "excluded, own columns"])
+def test_a_key_that_a_window_holds_and_does_not_judge_leaves_the_others_their_verdicts(
+    shop: ReconciledShop, case: str
+) -> None:
+    """O2 has a record in the second window that is none of the hop's; the store has no times, and shows its row."""
+    shop.describe(
+        has_ledger=False,
+        hop={"where": "\"region <> 'none'\"", **({"compare": "{region: string}"} if "own columns" in case else {})},
+        more_points={"warehouse": {name: value for name, value in store("db", "warehouse").items() if name != "time"}},
+    )
+    made, later = orders(range(6)), orders(range(10, 14), 1)
+    shop.trade(made)
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+    shop.trade([*later, *orders([20], 1)], unloaded=orders([20], 1))
+    if case == "aborted":
+        shop.end_transaction(shop.begin_transaction([at_day(1, made[2])]), is_committed=False)
+    else:
+        shop.send([at_day(1, made[2]) | {"region": "none"}])
+    second = shop.judge_and_ask_the_gate(1)
+    found = verdicts(alone(shop, second, "O2", "O11", "O20"), STORE_HOP)
+    assert found == {"O11": "matched", "O20": "missing"}
+    assert found == as_whole(shop, second, STORE_HOP, ["O11", "O20"])
+    assert "O2" not in shop.found(second, STORE_HOP)
+
+
+def newest(shop: ReconciledShop) -> WindowContext:
+    with connect(shop.journal) as journal:
+        window = with_snapshots(journal, windows.newest(journal, "shop", number=1)[0])
+    return window_context(window, shop.pipeline)

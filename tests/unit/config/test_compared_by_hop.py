@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from makewhole.config.pipeline_file import load_pipeline
+from makewhole.lake.stored_verdicts import COMPARED, SEMANTICS, judged_as
 from makewhole.model.errors import ConfigurationError
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.places.compared_columns import (
@@ -62,6 +63,18 @@ def test_a_point_holds_what_its_hops_compare_and_a_hop_asks_for_its_own(tmp_path
         assert not is_all_read(seen, "orders")
         assert is_all_read(seen, hop.target) is (hop is not of_outbox)
     assert table_shape(pipeline, pipeline.table("warehouse")).compare == {"number": "int"}
+
+
+def test_a_result_says_what_its_hop_compared_at_the_ends_that_hold_more(tmp_path: Path) -> None:
+    pipeline = read(tmp_path)
+    compared = {hop.target: judged_as(pipeline, hop).get(COMPARED) for hop in pipeline.hops}
+    assert compared == {
+        "orders": {"target": ["amount", "region"]},
+        "warehouse": {"source": ["number"]},
+        "regions": {"source": []},
+    }
+    bare = read(tmp_path, of_warehouse='{amount: "decimal(8,2)", region: string}', of_regions="{region: string}")
+    assert judged_as(bare, bare.hops[0]) == {SEMANTICS: "event"}
 
 
 def test_the_index_of_a_point_knows_each_set_that_is_not_all_that_the_point_holds(tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ import pytest
 
 from makewhole.compute.frames import VERDICTS
 from makewhole.compute.keys import key_hash
+from makewhole.compute.placeholders import PLACEHOLDERS
 from makewhole.lake.storage import Storage
-from makewhole.lake.stored_verdicts import SEMANTICS, VerdictFiles, stored_verdicts
+from makewhole.lake.stored_verdicts import COMPARED, SEMANTICS, VerdictFiles, stored_verdicts
 from tests.unit.compute.judge.bucket_input import HOP, NEW, copies, one
 
 pytestmark = pytest.mark.unit
@@ -78,6 +79,25 @@ def test_a_key_without_a_row_was_clean_by_the_semantics_that_its_window_was_judg
 
     versions, events = dict.fromkeys("ae", ("matched", True)), {"c": ("matched", True)}
     assert window.asked(files, *"abcde") == (versions if semantics == "upsert" else events)
+
+
+@pytest.mark.parametrize("semantics", ["upsert", "event"])
+def test_a_key_was_clean_by_what_its_hop_compared(window: Window, semantics: str) -> None:
+    """The topic has more columns than the hop compares. Of a value that a placeholder stands for in a record nothing is
+    known."""
+    rows, unknown = [one(key, at) for at, key in enumerate("abc")], PLACEHOLDERS[0]
+    source = copies(rows, True).with_columns(amount("1.00", "2.00", unknown), pl.lit("EU").alias("c:region"))
+    target = copies([row | {"row_hash": NEW} for row in rows], False).with_columns(amount("1.00", "9.00", unknown))
+    slices = [{BUCKET: [window.put(name, frame)]} for name, frame in (("source", source), ("target", target))]
+    files = {**CLEAN, SEMANTICS: semantics, "verdicts_by_bucket": {BUCKET: [window.verdicts()]}}
+    compared = {COMPARED: {"source": ["amount"], "target": ["amount"]}}
+
+    assert window.asked(VerdictFiles.of(HOP, {**files, **compared}, slices, BUCKET), *"abc") == {"a": ("matched", True)}
+    assert window.asked(VerdictFiles.of(HOP, files, slices, BUCKET), *"abc") == {}
+
+
+def amount(*texts: str) -> pl.Series:
+    return pl.Series("c:amount", texts)
 
 
 def test_a_key_that_was_not_judged_has_no_verdict(window: Window) -> None:

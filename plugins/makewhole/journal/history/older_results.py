@@ -31,10 +31,11 @@ class CertifiedFiles:
 
 
 def certified_files(journal: PgConnection, window: Window, hop: Hop, numbers: Collection[int]) -> list[CertifiedFiles]:
-    """Return the files of the newest certified revisions of windows on a hop, oldest first; this revision is left
-    out."""
+    """Return the files of the newest certified revisions of windows on a hop, oldest first; of this window of those
+    before it alone."""
+    before = {"last_before": window.last_before}
     points = {"hop": hop.name, "source": hop.source, "target": hop.target}
-    rows = _run(journal, "certified_files", **scope(window), **points, numbers=sorted(numbers))
+    rows = _run(journal, "certified_files", **scope(window), **points, **before, numbers=sorted(numbers))
     return [record(CertifiedFiles, row, source=row.source or {}, target=row.target or {}) for row in rows]
 
 

@@ -59,7 +59,8 @@ def fullest_snapshots(journal: PgConnection, window: Window) -> dict[str, dict[s
 
 def snapshots_before(journal: PgConnection, window: Window, point: str) -> list[dict[str, Any]]:
     """Return the manifests of a point that earlier compared revisions of the window committed, oldest first."""
-    return [manifest for (manifest,) in _run(journal, "snapshots_before", **scope(window), point=point)]
+    asked = {**scope(window), "last_before": window.last_before}
+    return [manifest for (manifest,) in _run(journal, "snapshots_before", **asked, point=point)]
 
 
 def newest_before(journal: PgConnection, window: Window) -> list[tuple[str, int, dict[str, Any]]]:

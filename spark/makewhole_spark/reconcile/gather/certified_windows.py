@@ -26,7 +26,7 @@ ResultsByBucket = Mapping[str, Sequence[CertifiedResult]]
 
 
 def certified_results(neighbours: NeighbouringWindows, hop: Hop, numbers: Collection[int]) -> ResultsByBucket:
-    """Return the newest certified result of windows on a hop, by bucket; this revision has none."""
+    """Return the newest certified result of windows on a hop, by bucket; of this one that of a revision before."""
     if not numbers:
         return {}
     ours = neighbours.context.window

@@ -86,7 +86,7 @@ def _handed_over(neighbours: NeighbouringWindows, hop: Hop) -> Iterator[pl.DataF
 def _judged_pending(neighbours: NeighbouringWindows, hop: Hop) -> Iterator[pl.DataFrame]:
     """Yield the keys that the last revision of this window judged pending (`WAITING`)."""
     window = neighbours.context.window
-    if window.revision > 1:
+    if window.last_before > 0:
         for part in _handovers(neighbours, window.number, hop):
             yield part.select(*WAITING)
 
