@@ -54,3 +54,29 @@ where pipeline = %(pipeline)s and from_number = %(number)s and from_revision in 
   )
 group by hop, key_hash
 order by hop, min(key);
+
+-- is_overtaken --
+-- Return whether the window behind a revision's own was compared without what the revision hands over: the last time that it was compared, its
+-- snapshots were taken before this revision was compared, or what it was given was of newer revisions alone.
+with behind as (
+    select (
+        select max(taken.committed_at) from makewhole.snapshot as taken
+        where (taken.pipeline, taken.number, taken.revision) = (%(pipeline)s, %(number)s + 1, compared.revision)
+    ) as begun_at
+    from (
+        select max(revision) as revision from makewhole.hop_result
+        where pipeline = %(pipeline)s and number = %(number)s + 1 and stage = 'reconciled'
+    ) as compared where compared.revision is not null
+), judged as (
+    select revision, coalesce(max((manifest #>> '{accounting,expired}')::bigint), 0) as unread
+    from (
+        select pipeline, number, revision from makewhole.hop_result
+        where pipeline = %(pipeline)s and number = %(number)s and stage = 'reconciled'
+        group by pipeline, number, revision having max(committed_at) < (select begun_at from behind)
+    ) as compared left join makewhole.snapshot using (pipeline, number, revision)
+    group by revision
+)
+select exists (select from behind) and not exists (
+    select from judged where revision = %(revision)s
+      and revision >= (select revision from judged order by unread, revision desc limit 1)
+) as is_overtaken;

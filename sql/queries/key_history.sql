@@ -41,7 +41,8 @@ where plan.pipeline = %(pipeline)s and action.key_hash = %(key_hash)s
 order by plan.frozen_at, action.seq;
 
 -- reported_keys --
--- Read the keys that windows [first, number) found wrong on a hop, other than missing, and that were not repaired.
+-- Read the keys that windows [first, number) found wrong on a hop, other than absent, and that were not repaired. That a key
+-- had no row (missing, vanished, erased, or not known beside none) says nothing of rows that come.
 with judged as (
     select number, max(revision) as revision
     from makewhole.hop_result
@@ -51,7 +52,8 @@ with judged as (
 select distinct finding.key_hash
 from makewhole.finding join judged using (number, revision)
 where finding.pipeline = %(pipeline)s and finding.hop = %(hop)s
-    and finding.verdict in ('duplicate', 'unexpected', 'mismatched', 'conflict', 'vanished', 'erased', 'undecidable')
+    and finding.verdict in ('duplicate', 'unexpected', 'mismatched', 'conflict', 'undecidable')
+    and not (finding.verdict = 'undecidable' and coalesce((finding.evidence ->> 'target_copies')::bigint, 1) = 0)
     and finding.outcome not in ('repaired', 'handed_over')
 order by finding.key_hash;
 

@@ -74,7 +74,8 @@ def judged_at(journal: PgConnection, window: Window) -> dict[str, datetime]:
 
 def reported_keys(journal: PgConnection, window: Window, hop: str, first: int) -> Iterator[list[tuple[str]]]:
     """Yield the hashes of the keys that the windows from `first` up to this one found wrong on a hop, in their newest
-    judged revisions, and that still are: repeated, unexpected, different or undecidable. So many at a time."""
+    judged revisions, and that still are: repeated, unexpected, different or undecidable, each with a row. So many at a
+    time."""
     parameters = {"pipeline": window.pipeline, "hop": hop, "first": first, "number": window.number}
     yield from rows_in_pieces(journal, "key_history", "reported_keys", parameters)
 

@@ -1,7 +1,7 @@
 """Test that a revision which could read less than an older one does not take its place for later windows."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import chain
 
 import pytest
@@ -77,3 +77,51 @@ def test_the_run_and_the_files_that_count_are_those_of_the_fullest_reading(journ
         assert {point: manifest["revision"] for point, manifest in found.items()} == {"a": 2, "b": 4}
         before = snapshot_manifests.snapshots_before(session, replace(FIRST, revision=3), "b")
         assert [manifest["rows"] for manifest in before] == [1, 2]
+
+
+def judge_behind(session: PgConnection, revision: int) -> None:
+    """Commit a revision of the second window."""
+    window = replace(FIRST, number=2, revision=revision, start=MOMENT, end=MOMENT + timedelta(days=1))
+    windows.insert(session, window, request=f"behind{revision}", plan_only=False, configuration={})
+    snapshot_manifests.commit_snapshot(session, window, "a", {"files": {}})
+    results = [HopResult(hop=HOP, counts=HopCounts(), digest="0")]
+    hop_results.commit_results(session, window, hop_results.RECONCILED, results)
+
+
+def test_a_window_is_overtaken_by_a_comparison_of_the_next_one_that_was_not_given_its_keys(journal: str) -> None:
+    with connect(journal) as session:
+        first = judge(session, 1, expired=0, keys=("1",))
+        assert not handover_keys.is_overtaken(session, first)
+        judge_behind(session, 1)
+        assert not handover_keys.is_overtaken(session, first)
+
+        second = judge(session, 2, expired=0, keys=("1", "2"))
+        assert not handover_keys.is_overtaken(session, first)
+        assert handover_keys.is_overtaken(session, second)
+        judge_behind(session, 2)
+        # It was given the keys of the newest revision, and of an older one only what that could not read.
+        assert handover_keys.is_overtaken(session, first)
+        assert not handover_keys.is_overtaken(session, second)
+
+
+def test_keys_of_an_older_revision_that_read_more_are_given_beside_those_of_a_newer_one(journal: str) -> None:
+    with connect(journal) as session:
+        first = judge(session, 1, expired=0, keys=("1",))
+        second = judge(session, 2, expired=5, keys=("2",))
+        judge_behind(session, 1)
+
+        assert not handover_keys.is_overtaken(session, first)
+        assert not handover_keys.is_overtaken(session, second)
+
+
+def test_what_the_next_window_was_given_is_what_had_been_compared_when_its_snapshots_were_taken(journal: str) -> None:
+    with connect(journal) as session:
+        behind = replace(FIRST, number=2, start=MOMENT, end=MOMENT + timedelta(days=1))
+        windows.insert(session, behind, request="behind", plan_only=False, configuration={})
+        snapshot_manifests.commit_snapshot(session, behind, "a", {"files": {}})
+        first = judge(session, 1, expired=0, keys=("1",))
+        assert not handover_keys.is_overtaken(session, first)
+
+        results = [HopResult(hop=HOP, counts=HopCounts(), digest="0")]
+        hop_results.commit_results(session, behind, hop_results.RECONCILED, results)
+        assert handover_keys.is_overtaken(session, first)

@@ -10,10 +10,13 @@ from makewhole.journal.database import connect
 from makewhole.journal.findings import window_findings
 from makewhole.journal.findings.stored_findings import StoredFindings
 from makewhole.journal.findings.window_findings import JudgedFinding
+from makewhole.journal.key_history import reported_keys
+from makewhole.journal.results import hop_results
+from makewhole.journal.results.hop_results import HopResult
 from makewhole.model.actions import Action, BeforeUpsert
 from makewhole.model.plan import Plan, PlanState
 from makewhole.model.refusal import Refusal, RefusalCode
-from makewhole.model.verdict import Cause, Finding, Verdict
+from makewhole.model.verdict import Cause, Finding, HopCounts, Verdict
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
 
@@ -162,3 +165,26 @@ def _read(session: PgConnection, revision: int) -> list[tuple[str, object]]:
             (revision,),
         )
         return cursor.fetchall()
+
+
+def test_a_key_that_had_no_row_is_not_among_those_whose_rows_were_reported(journal: str, window: Window) -> None:
+    """Rows of it that come since are news."""
+    rows: dict[Verdict, tuple[int, ...]] = {
+        Verdict.MISMATCHED: (1,),
+        Verdict.UNDECIDABLE: (0, 1),
+        Verdict.VANISHED: (0,),
+        Verdict.ERASED: (0,),
+        Verdict.MISSING: (0,),
+    }
+    pairs = [(verdict, copies) for verdict, counts in rows.items() for copies in counts]
+    stored = [
+        replace(found(number, verdict=verdict), evidence={"target_copies": copies})
+        for number, (verdict, copies) in enumerate(pairs)
+    ]
+    with connect(journal) as session:
+        window_findings.commit_findings(session, window, stored)
+        results = [HopResult(hop="a→b", counts=HopCounts(), digest="0")]
+        hop_results.commit_results(session, window, hop_results.RECONCILED, results)
+        reported = [key for piece in reported_keys(session, replace(window, number=2), "a→b", 1) for (key,) in piece]
+
+    assert reported == sorted(item.key_hash for item in stored if item.evidence["target_copies"])

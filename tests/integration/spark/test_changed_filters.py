@@ -255,3 +255,52 @@ def test_a_filter_that_is_turned_round_knows_what_the_former_one_passed(
     again = shop.judge_and_ask_the_gate(2)
     lost = next(order["id"] for order in third if not passes(order))
     assert shop.found(again, STORE_HOP) == {lost: ("missing", "lost_after_topic")}
+
+
+@pytest.mark.parametrize("is_after_a_day", [False, True], ids=["next", "after"])
+def test_keys_in_flight_that_a_narrowed_filter_keeps_out_are_neither_lost_nor_gone(
+    shop: ReconciledShop, is_after_a_day: bool
+) -> None:
+    """Also where the window right before had the new filter already, and handed them on. What passes both filters is
+    lost where it is."""
+
+    def describe_waiting(where: str | None) -> None:
+        hop = {"consumer_group": "loader"} | ({} if where is None else {"where": f'"{where}"'})
+        shop.describe(has_ledger=False, hop=hop, compensation=QUARANTINE, late="1d", max_age="7d")
+
+    describe_waiting(None)
+    made = orders(range(12))
+    shop.send(made)
+    shop.write("warehouse", made[:4])
+    shop.commit_group("loader", 4)
+    first, closed = shop.whole_way()
+    assert ({*shop.found(first, STORE_HOP)}, closed.state) == ({o["id"] for o in made[4:]}, WindowState.CERTIFIED)
+
+    describe_waiting("region = 'EU'")
+    if is_after_a_day:
+        day = orders(range(100, 106), 1)
+        shop.send(day)
+        second, closed = shop.whole_way(1)
+        assert {verdict for verdict, _ in shop.found(second, STORE_HOP).values()} == {"pending"}
+    number = 1 + is_after_a_day
+    day = orders(range(200, 206), number)
+    shop.send(day)
+    shop.write("warehouse", of("EU", orders(range(100, 106), 1) if is_after_a_day else []))
+    shop.write("warehouse", of("EU", day))
+    out, kept = of("US", made[4:]), of("EU", made[4:])
+    shop.write("warehouse", [*out[1:], *kept[1:]])
+    shop.commit_group("loader", 12 + 6 * number)
+    context, closed = shop.whole_way(number)
+
+    lost = {kept[0]["id"]: ("missing", "committed_before_written")}
+    assert shop.found(context, STORE_HOP) == lost | {o["id"]: ("undecidable", "filter_changed") for o in out}
+    assert closed.state is WindowState.GAPS
+
+    for again in range(number + 1):
+        asked, closed = shop.whole_way(again)
+        if again == 0:
+            assert shop.found(asked, STORE_HOP) == {
+                **lost,
+                **{o["id"]: ("undecidable", "filter_changed") for o in [*of("US", made[:4]), *out[1:]]},
+            }
+    assert (shop.found(asked, STORE_HOP), closed.state) == ({}, WindowState.CERTIFIED)

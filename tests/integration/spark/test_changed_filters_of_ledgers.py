@@ -1,5 +1,7 @@
 """Test filters that change at a ledger: rows of earlier windows, touched since, are judged by what the file said."""
 
+from datetime import timedelta
+
 import pytest
 
 from makewhole.model.window import WindowState
@@ -123,3 +125,25 @@ def test_a_former_filter_whose_column_is_gone_is_not_asked_for(shop: ReconciledS
 
     context, closed = shop.whole_way(1)
     assert (shop.found(context, HOP), closed.state) == ({}, WindowState.CERTIFIED)
+
+
+def test_rows_in_flight_that_a_narrowed_filter_keeps_out_are_not_lost(shop: ReconciledShop) -> None:
+    """What passes both filters is; a row that was changed just now, and passes, waits as any that is young."""
+    shop.describe(settle="1h", late="1d")
+    made = orders(range(10))
+    shop.trade(made, unsent=made[6:])
+    first, closed = shop.whole_way()
+    assert (shop.found(first, LEDGER_HOP), closed.state) == (
+        {order["id"]: ("pending", "in_flight") for order in made[6:]},
+        WindowState.CERTIFIED,
+    )
+
+    shop.describe(settle="1h", late="1d", ledger_hop={"where": "\"region = 'EU'\""})
+    shop.let_pass(timedelta(hours=2))
+    shop.trade(orders(range(100, 105), 1))
+    shop.sql("update outbox set region = 'EU' where id = 'O7'")
+    context = shop.judged(1)
+
+    found = {key: what for key, what in shop.found(context, LEDGER_HOP).items() if key in {o["id"] for o in made}}
+    lost = ("missing", "never_produced")
+    assert found == {"O6": lost, "O7": ("pending", "in_flight"), "O8": lost, "O9": CHANGED}

@@ -136,6 +136,44 @@ def test_a_row_that_was_put_aside_and_comes_again_is_found_again(shop: Reconcile
     assert (shop.found(second, STORE_HOP), state) == ({"unmatched": ("unexpected", "not_in_source")}, WindowState.GAPS)
 
 
+def test_rows_of_keys_that_had_vanished_are_judged_when_a_backup_brings_them_twice(shop: ReconciledShop) -> None:
+    """A row that is there once and right is nothing; what was said of its key was about its absence."""
+    days(shop, 0)
+    shop.sql("delete from warehouse where id in ('O3', 'O4', 'O5')")
+    first, closed = shop.whole_way(0)
+    assert {verdict for verdict, _ in shop.found(first, STORE_HOP).values()} == {"vanished"}
+    assert closed.state is WindowState.CERTIFIED
+    old = orders(range(20))
+    shop.write("warehouse", [old[3], old[3], old[4], {**old[5], "amount": 777}])
+
+    second, state = day_with(shop, 1)
+
+    assert shop.found(second, STORE_HOP) == {
+        "O3": ("duplicate", "written_before_committed"),
+        "O5": ("mismatched", "value_differs"),
+    }
+    assert state is WindowState.GAPS
+
+
+def test_rows_of_keys_that_were_erased_are_judged_when_they_come_twice(shop: ReconciledShop) -> None:
+    shop.sql("create table erasures (order_id text primary key)")
+    shop.describe(
+        more_points={"warehouse": store("db", "warehouse", key="id", erased="{table: erasures, key: order_id}")}
+    )
+    old = orders(range(20))
+    shop.sql("insert into erasures values ('O3'), ('O4')")
+    shop.trade(old, unloaded=old[3:5])
+    first, closed = shop.whole_way(0)
+    assert shop.found(first, STORE_HOP) == dict.fromkeys(("O3", "O4"), ("erased", "erased_on_purpose"))
+    assert closed.state is WindowState.CERTIFIED
+    shop.write("warehouse", [old[3], old[3], old[4]])
+
+    second, state = day_with(shop, 1)
+
+    assert shop.found(second, STORE_HOP) == {"O3": ("duplicate", "written_before_committed")}
+    assert state is WindowState.GAPS
+
+
 @pytest.mark.extended
 def test_a_changed_row_is_no_unmatched_row_when_the_ledger_has_been_purged(shop: ReconciledShop) -> None:
     shop.describe(more_points={"archive": store("db", "archive")}, more_hops=[{"from": "outbox", "to": "archive"}])

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from makewhole.journal import windows
+from makewhole.journal.results import handover_keys
 from makewhole.journal.results.hop_results import RECONCILED, VERIFIED
 from makewhole.journal.step_failures import StepFailure
 from makewhole.model.gate import Gate, GateAnswer
 from makewhole.model.hops import Remedy
 from makewhole.model.verdict import HopCounts
-from makewhole.model.window import WindowState
+from makewhole.model.window import Window, WindowState
 from makewhole.window.configuration import judging_sha256
 from tests.unit.window.committed_evidence import (
     GAPPY,
@@ -41,23 +41,23 @@ def test_a_window_that_passed_after_repair_is_certified(committed: CommittedEvid
     assert decided() == (WindowState.CERTIFIED, None)
 
 
-@pytest.mark.parametrize("is_judged", [False, True])
-def test_keys_in_flight_are_handed_over_only_to_a_window_that_is_yet_to_be_judged(
-    committed: CommittedEvidence, monkeypatch: pytest.MonkeyPatch, is_judged: bool
+@pytest.mark.parametrize("is_overtaken", [False, True])
+def test_keys_in_flight_are_handed_over_only_to_a_window_that_is_given_them(
+    committed: CommittedEvidence, monkeypatch: pytest.MonkeyPatch, is_overtaken: bool
 ) -> None:
     committed.results = {RECONCILED: {"a→b": WHOLE, "b→c": replace(WHOLE, pending=2)}}
-    numbers: list[int] = []
+    asked: list[Window] = []
 
-    def is_reconciled(_: object, __: object, number: int) -> bool:
-        numbers.append(number)
-        return is_judged
+    def answer(_: object, window: Window) -> bool:
+        asked.append(window)
+        return is_overtaken
 
-    monkeypatch.setattr(windows, "is_reconciled", is_reconciled)
+    monkeypatch.setattr(handover_keys, "is_overtaken", answer)
 
     state, reason = decided()
 
-    assert numbers == [WINDOW.number + 1]
-    if not is_judged:
+    assert asked == [WINDOW]
+    if not is_overtaken:
         assert (state, reason) == (WindowState.CERTIFIED, None)
     else:
         assert state is WindowState.NOT_KNOWN

@@ -7,7 +7,7 @@ from typing import Any
 
 from makewhole.journal.statements import insert_many, scope, storable
 from makewhole.model.window import Window
-from makewhole.sql import PgConnection, load_queries, record, rows_in_pieces, statements_of
+from makewhole.sql import PgConnection, load_queries, record, rows_in_pieces, single_value, statements_of
 
 _run = statements_of("handover")
 
@@ -58,3 +58,8 @@ def handovers(journal: PgConnection, pipeline: str, number: int, hop: str | None
     over to the next, and those of older revisions that it could not read, so many at a time. `hop`: only those of one
     hop."""
     yield from rows_in_pieces(journal, "handover", "handovers", {"pipeline": pipeline, "number": number, "hop": hop})
+
+
+def is_overtaken(journal: PgConnection, window: Window) -> bool:
+    """Return whether the next window was compared without what this revision hands over, the last time that it was."""
+    return bool(single_value(_run(journal, "is_overtaken", **scope(window))))

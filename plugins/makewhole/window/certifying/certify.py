@@ -216,7 +216,7 @@ def decide(journal: PgConnection, pipeline: Pipeline, window: Window) -> tuple[W
     if refuted is not None:
         return WindowState.NOT_KNOWN, refuted
     pending = sum(result.counts.pending for result in results.values())
-    if pending and windows.is_reconciled(journal, window.pipeline, window.number + 1):
+    if pending and handover_keys.is_overtaken(journal, window):
         return WindowState.NOT_KNOWN, (
             f"{pending} keys are still in flight, and window {window.number + 1}, which would have judged them, was "
             "compared already; run this window again when they had time to arrive"

@@ -57,10 +57,12 @@ class OtherConfiguration:
 
 @dataclass(frozen=True, kw_only=True)
 class HandedOverFiles:
-    """The source's files of a window that handed keys over. `is_gone`: that incarnation of the topic is; `gone_from`:
-    truncations took its records from there on, by partition."""
+    """The source's files of a window that handed keys over. `knew_another_filter`: they say which copies passed another
+    filter of the hop than that of now. `is_gone`: that incarnation of the topic is; `gone_from`: truncations took its
+    records from there on, by partition."""
 
     files: tuple[str, ...]
+    knew_another_filter: bool = False
     read_with_other_configuration: OtherConfiguration | None = None
     is_gone: bool = False
     gone_from: Mapping[int, int] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """Make the bucket tasks of a hop, from what the driver asks the journal and Kafka once for all of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -18,7 +18,7 @@ from makewhole_spark.reconcile.bucket.other_windows import HandedOverFiles, LogO
 from makewhole_spark.reconcile.bucket.task import AbsenceLimits, BucketTask, KnownElsewhere, OtherSource, has_slices
 from makewhole_spark.reconcile.gather.baseline import hop_baseline
 from makewhole_spark.reconcile.gather.certified_windows import ResultsByBucket, certified_results
-from makewhole_spark.reconcile.gather.changed_file import ChangesOfHop
+from makewhole_spark.reconcile.gather.changed_file import ChangesOfHop, knew_another_filter
 from makewhole_spark.reconcile.gather.copier import copier_commits
 from makewhole_spark.reconcile.gather.erasures import logs_of_erasures
 from makewhole_spark.reconcile.gather.journal_keys import handing_windows, hop_keys
@@ -168,10 +168,14 @@ def _handed_over_files(
         is_gone = bool(parts) and not now & {part.topic_id for part in parts}
         gone_from = neighbours.log(hop.source).truncated_from(parts)
         read_with_other_configuration = neighbours.read_with_other_configuration(earlier, hop.source)
-        by_bucket = neighbours.manifests_of(earlier).get(hop.source, {"files": {}})["files"]
+        manifest = neighbours.manifests_of(earlier).get(hop.source, {"files": {}})
+        read_by = replace(earlier, revision=manifest.get("revision", earlier.revision))
+        is_other = knew_another_filter(neighbours, hop, read_by)
+        by_bucket = manifest["files"]
         for bucket in neighbours.own_buckets(by_bucket):
             of_window = HandedOverFiles(
                 files=files_of_bucket(by_bucket, bucket),
+                knew_another_filter=is_other,
                 read_with_other_configuration=read_with_other_configuration,
                 is_gone=is_gone,
                 gone_from=gone_from,

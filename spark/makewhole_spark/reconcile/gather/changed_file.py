@@ -13,6 +13,7 @@ from makewhole.model.hops import Hop
 from makewhole.model.places.compared_columns import as_compared_on, compared_everywhere, compared_in
 from makewhole.model.points import can_look_up
 from makewhole.model.value_types import read_at
+from makewhole.model.window import Window
 from makewhole_spark.reconcile.bucket.task import FileChanges, FormerCompare, FormerSource, HopSince
 from makewhole_spark.reconcile.bucket.window_files import FilesOfWindows
 from makewhole_spark.reconcile.gather.ledger_files import reached_windows
@@ -133,3 +134,11 @@ def _with_another_file(neighbours: NeighbouringWindows, hop: Hop) -> tuple[Files
     others = [window for window, filters in before if hop.name in changed_filters(context.pipeline, filters)]
     without = [window for window, filters in before if hop.name not in filters.texts]
     return neighbours.files_by_bucket(hop.source, others), neighbours.files_by_bucket(hop.source, without)
+
+
+def knew_another_filter(neighbours: NeighbouringWindows, hop: Hop, window: Window) -> bool:
+    """Return whether a hop has a filter now and a revision of another window knew another one, or none."""
+    if hop.where is None:
+        return False
+    before = KnownFilters.from_document(windows.configuration(neighbours.journal, window))
+    return hop.name in changed_filters(neighbours.context.pipeline, before)

@@ -37,7 +37,8 @@ def mark_filter_changed(
     """Turn verdicts of `judged` (`JUDGED`) into undecidable ones where another window has copies of the key of which
     it is not known whether they pass the filter of now, and which may be the latest; where a row is unexpected as the
     filter excludes its record, though a certified window saw both, or the filter of the windows before let it pass, or
-    where a ledger of versions has it in another window; and where a key is missing whose records that filter excluded.
+    where a ledger of versions has it in another window; where a key is missing whose records that filter excluded; and
+    where a key that an earlier window handed over has no copy that passes now, and had one by the filter of then.
     Return with the verdicts the unexpected keys (`HASHES`) of which the filter excludes a record.
 
     A key that is undecidable already since its value is not known is given the cause of the change where that is why.
@@ -46,6 +47,9 @@ def mark_filter_changed(
     excluded, late = _excluded_keys(task, judged, source), _late_rows(task, source)
     was_out = pl.concat([_excluded_before(task.hop, source), late.filter("was_out").select(HASH)])
     judged = explained(judged, has_verdict(Verdict.MISSING), was_out, Cause.FILTER_CHANGED)
+    without_copy = has_verdict(Verdict.MISSING) | pl.col("hint").eq_missing(Cause.SOURCE_GONE.value)
+    passed_then = _handed_over_by_another_filter(task, judged.filter(without_copy), source)
+    judged = explained(judged, without_copy, passed_then, Cause.FILTER_CHANGED)
     of_versions = (Verdict.MISSING, Verdict.DUPLICATE) if task.is_upsert else ()
     is_unknown = pl.col("hint").eq_missing(Cause.UNREADABLE_VALUE.value)
     may_be = has_verdict(Verdict.UNEXPECTED, Verdict.MISMATCHED, *of_versions) | is_unknown
@@ -146,6 +150,21 @@ def _excluded_before(hop: Hop, source: pl.DataFrame) -> pl.DataFrame:
     passing = source.filter(~excluded.contains(hop.name).fill_null(False))
     was_out = excluded.contains(hop.former_name).fill_null(False).all().alias("was_out")
     return passing.group_by(HASH, maintain_order=True).agg(was_out).filter("was_out").select(HASH)
+
+
+def _handed_over_by_another_filter(task: BucketTask, keys: pl.DataFrame, source: pl.DataFrame) -> pl.DataFrame:
+    """Return which of some keys were handed over, have copies that passed another filter of then, and none that passes
+    now. `source`: the copies of the slice and of the windows that handed keys over, as they are read now."""
+    windows = [files for files in task.elsewhere.handed_over if files.knew_another_filter]
+    if task.hop.where is None or not windows:
+        return empty(HASHES)
+    passing = committed_copies(source.filter(~pl.col("excluded_by").list.contains(task.hop.name)))
+    handed = keys.join(task.handed_over, on=HASH, how="semi").join(passing, on=HASH, how="anti")
+    if handed.is_empty():
+        return empty(HASHES)
+    read_then = (slice_frame(task.context, task.hop.source, files.files) for files in windows)
+    passed = (committed_copies(passing_copies(copies, task.hop.name)) for copies in read_then)
+    return _hashes(copies.join(handed, on=HASH, how="semi") for copies in passed)
 
 
 def _late_rows(task: BucketTask, source: pl.DataFrame) -> pl.DataFrame:
