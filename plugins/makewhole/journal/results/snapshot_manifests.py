@@ -24,6 +24,10 @@ than tombstones was."""
 VALUES_OF = "values_sha256"
 """The entry of a manifest that says what its hashes of values and its versions are of."""
 
+FILTERS = "filters"
+"""The entry of a manifest with the filters that its rows were held against: hop → the digest of its filter, of the
+places of its columns and of their types."""
+
 FILTER_TYPES = "filter_types"
 """The entry of a manifest that says by which types columns were compared with the literals of filters."""
 
@@ -92,6 +96,12 @@ def looked_at(manifests: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str,
         for store, manifest in sorted(manifests.items())
         if LOOKED_AT in manifest
     }
+
+
+def says_what_passes(manifest: Mapping[str, Any], own: Mapping[str, Any], hop: str) -> bool:
+    """Return whether the rows behind a manifest were held against the filter that a hop has in one's `own`."""
+    now = own.get(FILTERS, {}).get(hop)
+    return now is not None and manifest.get(FILTERS, {}).get(hop) == now
 
 
 def filtered_with(manifest: Mapping[str, Any]) -> tuple[str | None, Mapping[str, str]]:
