@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from makewhole.journal.results.snapshot_manifests import FILTER_TYPES, FILTERS, NEVER_VALUED, READ_AS, VALUES_OF
+from makewhole.journal.results.snapshot_manifests import FILTER_TYPES, FILTERS, NEVER_VALUED, PLACE, READ_AS, VALUES_OF
 from makewhole.key_index.window_run import noted_filters
 from makewhole.model.incident import Incident
 from makewhole.model.points import Point, has_log, is_by_sequence
@@ -86,6 +86,7 @@ def manifest_of(
         manifest[NEVER_VALUED] = columns
     if plan is not None:
         manifest["pg_snapshot"] = plan.seen
+        manifest[PLACE] = reading.context.window.places.get(point.name)
         manifest["rows_counted"] = sum(read.rows_counted or 0 for read in reads)
     return manifest
 
