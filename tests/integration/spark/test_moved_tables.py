@@ -18,6 +18,8 @@ FAR = "4000000000:4000000000:"
 """Seen on a server whose transaction ids were far higher: every row looks old."""
 LOW = "3:3:"
 """Seen on a server whose transaction ids were far lower: every row looks new."""
+OF_FILES, OF_ICEBERG = "q6urq6urq6s=", '{"uuid": "u", "snapshot": 1}'
+"""Seen of a table of another system."""
 ELSEWHERE = "postgresql:7000000000000000000/1/5/16384"
 MISSING, UNEXPECTED = ("missing", "never_produced"), ("unexpected", "not_in_source")
 
@@ -57,7 +59,7 @@ def test_rows_that_came_late_to_a_table_that_was_moved_are_judged(shop: Reconcil
     assert shop.counts(context, LEDGER_HOP).matched == 20
 
 
-@pytest.mark.parametrize("seen", with_every_change([LOW, FAR], first=1))
+@pytest.mark.parametrize("seen", with_every_change([LOW, OF_FILES, FAR, OF_ICEBERG], first=2))
 def test_rows_without_a_time_of_a_table_that_was_moved_may_be_older_than_the_baseline(
     shop: ReconciledShop, seen: str
 ) -> None:
