@@ -44,7 +44,8 @@ def mark_filter_changed(
     """
     source = known.source
     excluded, late = _excluded_keys(task, judged, source), _late_rows(task, source)
-    was_out = pl.concat([_excluded_before(task.hop, source), late.filter("was_out").select(HASH)])
+    unknown = of_unknown_filter(source).select(HASH)
+    was_out = pl.concat([_excluded_before(task.hop, source), late.filter("was_out").select(HASH), unknown])
     judged = explained(judged, has_verdict(Verdict.MISSING), was_out, Cause.FILTER_CHANGED)
     of_versions = (Verdict.MISSING, Verdict.DUPLICATE) if task.is_upsert else ()
     is_unknown = pl.col("hint").eq_missing(Cause.UNREADABLE_VALUE.value)
@@ -54,6 +55,7 @@ def mark_filter_changed(
         return judged, excluded
     changed = pl.concat(
         [
+            unknown,
             _of_unknown_filter(task, keys, source),
             _seen_before(task, keys, excluded),
             _left_by_the_change(task, keys, source),
