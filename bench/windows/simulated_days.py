@@ -35,9 +35,9 @@ insert into makewhole.window (pipeline, number, revision, start_time, end_time, 
 insert into makewhole.window_range (pipeline, number, lane, offsets, lo, hi, leader_epochs)
     select pipeline, day.number, lane, int8range(hi, hi), hi, hi, leader_epochs
     from makewhole.window_range as known, day where known.number = %(like)s;
-insert into makewhole.observation
+insert into makewhole.observation (pipeline, point, observed_at, topic_id, stable_offsets, pg_snapshot, place)
     select pipeline, point, observed_at - (%(last)s - day.number + 1) * interval '1 minute', topic_id, stable_offsets,
-           pg_snapshot
+           pg_snapshot, place
     from (select distinct on (pipeline, point) * from makewhole.observation order by pipeline, point, observed_at)
         as known, day;
 insert into makewhole.snapshot
@@ -51,7 +51,7 @@ insert into makewhole.gate_report
     from makewhole.gate_report as known, day where (known.number, known.revision) = (%(like)s, %(revision)s);
 insert into makewhole.slice_count
     select pipeline, point, day.number, day.number, 1, source,
-           case when day.number = any (%(with_rows)s) then rows else 0 end, pg_snapshot, counted_at
+           case when day.number = any (%(with_rows)s) then rows else 0 end, pg_snapshot, place, counted_at
     from makewhole.slice_count as known, day
     where (known.slice, known.number, known.revision) = (%(like)s, %(like)s, %(revision)s);
 """

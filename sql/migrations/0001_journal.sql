@@ -95,6 +95,7 @@ create table makewhole.observation (
     stable_offsets jsonb,
     leader_epochs jsonb, -- partition → [epoch, end offset] of the last records before its stable offset, ascending
     pg_snapshot text,
+    place text, -- where the table stood: the snapshot means nothing elsewhere
     primary key (pipeline, point, observed_at)
 );
 
@@ -204,6 +205,7 @@ create table makewhole.slice_count (
     source text not null,
     rows bigint not null check (rows >= 0),
     pg_snapshot text not null,
+    place text, -- where the table stood: the snapshot means nothing elsewhere
     counted_at timestamptz not null default clock_timestamp(),
     primary key (pipeline, point, slice, number, revision),
     foreign key (pipeline, number, revision) references makewhole.window

@@ -2,12 +2,12 @@
 
 -- put_slice_counts --
 -- Write the rows of slices as a revision counted them; a snapshot that is taken again counts again.
-insert into makewhole.slice_count (pipeline, point, slice, number, revision, source, rows, pg_snapshot)
-select %(pipeline)s, %(point)s, slice, %(number)s, %(revision)s, %(source)s, rows, pg_snapshot
+insert into makewhole.slice_count (pipeline, point, slice, number, revision, source, rows, pg_snapshot, place)
+select %(pipeline)s, %(point)s, slice, %(number)s, %(revision)s, %(source)s, rows, pg_snapshot, %(place)s
 from unnest(%(slices)s::integer[], %(rows)s::bigint[], %(pg_snapshots)s::text[]) as counted (slice, rows, pg_snapshot)
 on conflict (pipeline, point, slice, number, revision)
 do update set source = excluded.source, rows = excluded.rows, pg_snapshot = excluded.pg_snapshot,
-    counted_at = excluded.counted_at;
+    place = excluded.place, counted_at = excluded.counted_at;
 
 -- slice_bounds --
 -- Read the number of the first window that read a point, and of the first one that ends after a moment.
@@ -24,9 +24,10 @@ select
 -- slice_counts --
 -- Read the slices of judged windows before one, by their numbers, each with its newest count by a window that was judged
 -- and comes before, too: what an older revision of this one read, the next one reads again. A slice that was never counted
--- has the snapshot under which its window read the point.
+-- has the snapshot under which its window read the point. There is none where the table stood in another place then.
 select judged.number as window, judged.start_time as start, judged.end_time as end, newest.rows,
-    coalesce(newest.pg_snapshot, taken.manifest ->> 'pg_snapshot') as pg_snapshot,
+    case when coalesce(newest.place, taken.manifest ->> 'place') is not distinct from %(place)s
+        then coalesce(newest.pg_snapshot, taken.manifest ->> 'pg_snapshot') end as pg_snapshot,
     coalesce(newest.number, judged.number) as counted_by, coalesce(newest.counted_at, taken.committed_at) as counted_at
 from (
     select distinct on (number) number, revision, start_time, end_time
@@ -43,7 +44,7 @@ join makewhole.snapshot as taken
     on (taken.pipeline, taken.number, taken.revision, taken.point) =
         (%(pipeline)s, judged.number, judged.revision, %(point)s)
 left join lateral (
-    select counted.rows, counted.pg_snapshot, counted.number, counted.counted_at
+    select counted.rows, counted.pg_snapshot, counted.place, counted.number, counted.counted_at
     from makewhole.slice_count as counted
     where counted.pipeline = %(pipeline)s and counted.point = %(point)s and counted.slice = judged.number
         and counted.number < %(number)s and counted.source = %(source)s and exists (

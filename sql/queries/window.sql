@@ -216,15 +216,16 @@ select clock_timestamp();
 -- observe --
 -- Write what exists at a point now.
 insert into makewhole.observation
-    (pipeline, point, observed_at, topic_id, stable_offsets, leader_epochs, pg_snapshot)
+    (pipeline, point, observed_at, topic_id, stable_offsets, leader_epochs, pg_snapshot, place)
 values (
-    %(pipeline)s, %(point)s, %(observed_at)s, %(topic_id)s, %(stable_offsets)s, %(leader_epochs)s, %(pg_snapshot)s
+    %(pipeline)s, %(point)s, %(observed_at)s, %(topic_id)s, %(stable_offsets)s, %(leader_epochs)s, %(pg_snapshot)s,
+    %(place)s
 )
 on conflict do nothing;
 
 -- observations_since --
 -- Read what was observed at a point last up to a moment, and everything since, oldest first.
-select observed_at, topic_id, stable_offsets, pg_snapshot from makewhole.observation
+select observed_at, topic_id, stable_offsets, pg_snapshot, place from makewhole.observation
 where pipeline = %(pipeline)s and point = %(point)s and observed_at >= coalesce(
     (
         select observed_at from makewhole.observation
@@ -237,7 +238,7 @@ order by observed_at;
 
 -- last_observation --
 -- Read what was observed at a point last, up to a moment.
-select observed_at, topic_id, stable_offsets, pg_snapshot from makewhole.observation
+select observed_at, topic_id, stable_offsets, pg_snapshot, place from makewhole.observation
 where pipeline = %(pipeline)s and point = %(point)s and observed_at <= %(until)s
 order by observed_at desc limit 1;
 

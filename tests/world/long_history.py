@@ -37,9 +37,10 @@ insert into makewhole.window_range (pipeline, number, lane, offsets, lo, hi, lea
     join makewhole.lane as own on (own.pipeline, own.point, own.topic_id, own.partition, own.lineage)
         = (copied.pipeline, lane.point, lane.topic_id, lane.partition, lane.lineage)
     where (known.pipeline, known.number) = (%(pipeline)s, %(like)s);
-insert into makewhole.observation (pipeline, point, observed_at, topic_id, stable_offsets, leader_epochs, pg_snapshot)
+insert into makewhole.observation (pipeline, point, observed_at, topic_id, stable_offsets, leader_epochs, pg_snapshot,
+                                   place)
     select copied.pipeline, point, observed_at - (%(last)s - copied.number + 1) * interval '1 minute', topic_id,
-           stable_offsets, leader_epochs, pg_snapshot
+           stable_offsets, leader_epochs, pg_snapshot, place
     from (
         select distinct on (point) * from makewhole.observation
         where pipeline = %(pipeline)s order by point, observed_at
@@ -53,8 +54,9 @@ insert into makewhole.hop_result
 insert into makewhole.gate_report
     select copied.pipeline, copied.number, 1, stage, answer, planned, evaluated, failures, document, committed_at
     from makewhole.gate_report as known, copied where (known.pipeline, known.number) = (%(pipeline)s, %(like)s);
-insert into makewhole.slice_count (pipeline, point, slice, number, revision, source, rows, pg_snapshot, counted_at)
-    select copied.pipeline, point, copied.number, copied.number, 1, source, 0, pg_snapshot, counted_at
+insert into makewhole.slice_count (pipeline, point, slice, number, revision, source, rows, pg_snapshot, place,
+                                   counted_at)
+    select copied.pipeline, point, copied.number, copied.number, 1, source, 0, pg_snapshot, place, counted_at
     from makewhole.slice_count as known, copied
     where (known.pipeline, known.slice, known.number) = (%(pipeline)s, %(like)s, %(like)s);
 insert into makewhole.key_run (pipeline, point, number, revision, files, keys, retired_at)

@@ -99,5 +99,5 @@ def _observe_topics(journal: PgConnection, context: WindowContext) -> Mapping[st
     each topic has, by point."""
     with topic_logs(context.pipeline.points.values(), context.connections) as logs:
         topics = {name: read_topic_state(log) for name, log in logs.items()}
-        observe(journal, context.pipeline, context.connections, topics)
+        observe(journal, context.pipeline, context.connections, topics, context.window.places)
     return {name: len(topic.state.partitions) for name, topic in topics.items()}

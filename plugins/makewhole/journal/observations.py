@@ -17,6 +17,7 @@ class Observation:
     """The extent of a point at a moment: offsets below `stable_offsets`, rows visible in `pg_snapshot`.
 
     `leader_epochs`: by partition, those of the last records below its stable offset, as a window's range has them.
+    `place`: where the table stood; elsewhere `pg_snapshot` means nothing.
     """
 
     point: str
@@ -25,6 +26,7 @@ class Observation:
     stable_offsets: Mapping[int, int] | None = None
     leader_epochs: Mapping[int, Sequence[tuple[int, int]]] | None = None
     pg_snapshot: str | None = None
+    place: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +60,7 @@ def put(journal: PgConnection, pipeline: str, observation: Observation) -> None:
         stable_offsets=None if offsets is None else Json({str(part): offset for part, offset in offsets.items()}),
         leader_epochs=None if epochs is None else Json({str(part): list(ends) for part, ends in epochs.items()}),
         pg_snapshot=observation.pg_snapshot,
+        place=observation.place,
     )
 
 

@@ -149,11 +149,12 @@ class KnownSlice:
     """A slice of an earlier window as it was counted last: under `pg_snapshot`, at `counted_at`, by the window
     `counted_by`.
 
-    `rows` None: it was never counted, and `pg_snapshot` is the one under which its window read it.
+    `rows` None: it was never counted, and `pg_snapshot` is the one under which its window read it. `pg_snapshot` None:
+    the table stood in another place then, and nothing tells which of its rows came since.
     """
 
     slice: TimeSlice
     rows: int | None
-    pg_snapshot: str
+    pg_snapshot: str | None
     counted_by: int
     counted_at: datetime

@@ -1,6 +1,6 @@
 """Describe a pipeline as a document that can be signed: everything that its file decides, and no secret."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import Field, fields, is_dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -11,6 +11,7 @@ from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import IN_DOCUMENT, WRITTEN_IF_ANY, WRITTEN_IF_SAID, has_log
 from makewhole.signing.keys import sha256_of
 
+_OF_A_READING = ("name", "points", "compare")
 _OF_A_HOP = ("source", "target", "semantics", "where", "consumer_group")
 _OF_A_HOP_IF_ANY = ("progress", "control_topic", "compare", "group")
 
@@ -28,25 +29,24 @@ def judging_sha256(pipeline: Pipeline) -> str:
     """Return the digest of the part of a configuration that decides a verdict: points, hops with their filters,
     compared columns and types, tolerances, baseline and times. Remedies and approval are left out: a plan has its own
     hash. `reach` and `history` are part of it where the file has them."""
-    return _digest(pipeline, "reach", "history")
+    return _digest(pipeline, (*_OF_A_READING, "start", "settle", "gate"), "reach", "history")
 
 
 def reading_sha256(pipeline: Pipeline) -> str:
     """Return the digest that decides whether two windows read points alike, so that their hashes of values can be
-    compared: as `judging_sha256`, but for how far back keys are known, and what becomes of keys with several
-    records."""
+    compared: as `judging_sha256`, but for what only judges what was read: times, tolerances, how far back keys are
+    known, and what becomes of keys with several records."""
     points = {
         name: replace(point, duplicates=None) if has_log(point) else point for name, point in pipeline.points.items()
     }
-    return _digest(replace(pipeline, points=points), "reach")
+    return _digest(replace(pipeline, points=points), _OF_A_READING, "reach")
 
 
-def _digest(pipeline: Pipeline, *if_any: str) -> str:
+def _digest(pipeline: Pipeline, names: Sequence[str], *if_any: str) -> str:
     whole = configuration_document(pipeline)
-    names: tuple[str, ...] = ("name", "points", "start", "settle", "compare", "gate")
     hops = [{name: hop[name] for name in (*_OF_A_HOP, *_OF_A_HOP_IF_ANY) if name in hop} for hop in whole["hops"]]
-    names += tuple(name for name in if_any if getattr(pipeline, name) is not None)
-    return sha256_of({name: whole[name] for name in names} | {"hops": hops})
+    named = [*names, *(name for name in if_any if getattr(pipeline, name) is not None)]
+    return sha256_of({name: whole[name] for name in named} | {"hops": hops})
 
 
 def plain(value: Any) -> Any:

@@ -82,10 +82,13 @@ class TableCensus:
         )
 
     def _change(self, known: KnownSlice, rows: int) -> _Change:
-        """Return what changed. Only where the number did, or was never counted, it is asked which rows are new."""
-        has_changed = rows != known.rows
-        new = self.view.count_new_rows(known.slice, known.pg_snapshot) if has_changed else 0
-        return _Change(known=known, rows=rows, new_rows=new)
+        """Return what changed. Only where the number did, or was never counted, it is asked which rows are new: any of
+        them may be, where the table stood in another place."""
+        if rows == known.rows:
+            return _Change(known=known, rows=rows, new_rows=0)
+        if known.pg_snapshot is None:
+            return _Change(known=known, rows=rows, new_rows=rows)
+        return _Change(known=known, rows=rows, new_rows=self.view.count_new_rows(known.slice, known.pg_snapshot))
 
     def _incidents(self, changes: Sequence[_Change]) -> Iterable[Incident]:
         behind = (change for change in changes if self._is_behind(change))
@@ -124,7 +127,7 @@ class TableCensus:
         known, from_when = change.known, reaches_from(self.window, self.late)
         if change.grown <= 0 or (known.slice.start is not None and known.slice.start >= from_when):
             return False
-        if known.slice.end <= from_when:
+        if known.slice.end <= from_when or known.pg_snapshot is None:
             return True
         reached = replace(known.slice, start=from_when)
         return change.grown > self.view.count_new_rows(reached, known.pg_snapshot)
@@ -172,7 +175,7 @@ def _microseconds(moment: datetime) -> int:
 def _rows_to_read(change: _Change) -> EarlierRows:
     """Return the rows of a slice that came since it was counted; all of them, where transaction ids do not tell which.
 
-    They do not where a table was restored or copied from a server whose ids were lower.
+    They do not where a table was restored or copied from a server whose ids were lower, or stands elsewhere now.
     """
     is_explained = change.new_rows >= change.grown
     return EarlierRows(

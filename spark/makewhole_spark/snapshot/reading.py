@@ -7,7 +7,8 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from makewhole.journal.results.snapshot_manifests import FILTER_TYPES, NEVER_VALUED, READ_AS, VALUES_OF
+from makewhole.journal.results.snapshot_manifests import FILTER_TYPES, FILTERS, NEVER_VALUED, PLACE, READ_AS, VALUES_OF
+from makewhole.key_index.window_run import noted_filters
 from makewhole.model.incident import Incident
 from makewhole.model.points import Point, has_log, is_by_sequence
 from makewhole.model.text import NOT_NUMBERED
@@ -59,6 +60,7 @@ class Reading:
 def manifest_of(
     reading: Reading, point: Point, taken_at: datetime, reads: list[PieceRead], plan: ReadPlan | None
 ) -> dict[str, Any]:
+    pipeline = reading.context.pipeline
     tombstones = _by_bucket(file for read in reads for file in read.tombstone_files)
     manifest: dict[str, Any] = {
         "point": point.name,
@@ -67,7 +69,7 @@ def manifest_of(
         "buckets": reading.buckets,
         "files": _by_bucket(file for read in reads for file in read.files),
         **_not_numbered(point, reads),
-        **({"tombstones": tombstones} if reading.context.pipeline.has_erasures(point.name) else {}),
+        **({"tombstones": tombstones} if pipeline.has_erasures(point.name) else {}),
         "rows": sum(read.rows for read in reads),
         "undecodable": sum(read.undecodable for read in reads),
         "undecodable_because": _because(reads),
@@ -75,14 +77,16 @@ def manifest_of(
         "sha256": {path: digest for read in reads for path, digest in read.sha256},
         **reading.digests,
         READ_AS: read_as(reading.context, point, reading.buckets),
-        VALUES_OF: values_sha256(reading.context.pipeline, point.name),
-        FILTER_TYPES: dict(reading.context.pipeline.filter_types),
+        VALUES_OF: values_sha256(pipeline, point.name),
+        FILTERS: noted_filters(pipeline, point.name, pipeline.filter_types),
+        FILTER_TYPES: dict(pipeline.filter_types),
         "key_layout": [kind.value for kind in point.key_layout],
     }
     if columns := never_valued(reads):
         manifest[NEVER_VALUED] = columns
     if plan is not None:
         manifest["pg_snapshot"] = plan.seen
+        manifest[PLACE] = reading.context.window.places.get(point.name)
         manifest["rows_counted"] = sum(read.rows_counted or 0 for read in reads)
     return manifest
 

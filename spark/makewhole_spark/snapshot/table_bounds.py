@@ -19,6 +19,9 @@ from makewhole_spark.snapshot.census import Census, TableCensus, reaches_from
 
 ALL_UNDATED = "all_undated"
 """The entry of a manifest that says: all rows without a time were read, whenever they came."""
+MOVED = "moved"
+"""The entry of a manifest that says: the window before read the table on another server, whose view of rows means
+nothing on this one."""
 UNDATED_SINCE = "undated_since"
 """The entry of a manifest that says since which view of the table rows without a time were new."""
 EARLIER = "earlier"
@@ -29,13 +32,16 @@ _NO_CENSUS = Census(counted=(), earlier=(), incidents=())
 
 @dataclass(frozen=True, kw_only=True)
 class TableBounds:
-    """The bounds of a table's rows; None for one without time column. `census`: what was counted to find them."""
+    """The bounds of a table's rows; None for one without time column. `census`: what was counted to find them.
+    `is_first`: no window before read the table; `is_moved`: the one before read it on another server."""
 
-    NAMES: ClassVar = (ALL_UNDATED, UNDATED_SINCE, EARLIER)
+    NAMES: ClassVar = (ALL_UNDATED, UNDATED_SINCE, MOVED, EARLIER)
     """The entries of a manifest that say which rows were read besides those of the window's own times."""
 
     bounds: TimeBounds | None
     census: Census = _NO_CENSUS
+    is_first: bool = False
+    is_moved: bool = False
 
     def named(self) -> dict[str, Any]:
         """Return these entries; None: there is none of this name."""
@@ -48,7 +54,8 @@ class TableBounds:
             return {}
         seen = self.bounds.seen_before
         return {
-            **({ALL_UNDATED: True} if seen is None else {UNDATED_SINCE: seen}),
+            **({ALL_UNDATED: True} if self.is_first or self.is_moved else {UNDATED_SINCE: seen}),
+            **({MOVED: True} if self.is_moved else {}),
             EARLIER: [
                 {
                     "start": None if rows.start is None else rows.start.isoformat(),
@@ -86,15 +93,17 @@ def table_bounds(journal: PgConnection, context: WindowContext, point: TablePoin
             ),
         ).take()
     )
-    last = previous_window(journal, context)
+    last, place = previous_window(journal, context), window.places.get(point.name)
     manifest = snapshot_manifests.snapshots(journal, last).get(point.name) if last else None
-    before, undated, earlier = None, None, list(census.earlier)
+    undated, earlier = None, list(census.earlier)
     if last is not None and manifest is not None:
-        before, undated = manifest["pg_snapshot"], _undated_seen_before(journal, last, point, manifest)
-    if window.start is not None and before is not None and late:
-        earlier.append(EarlierRows(start=reaches_from(window, late), end=window.start, seen_before=before))
+        undated = _undated_seen_before(journal, last, point, manifest, place)
+        if window.start is not None and late:
+            before = snapshot_manifests.seen_at(manifest, place)
+            earlier.append(EarlierRows(start=reaches_from(window, late), end=window.start, seen_before=before))
     bounds = TimeBounds(start=window.start, end=window.end, seen_before=undated, earlier=tuple(earlier))
-    return TableBounds(bounds=bounds, census=census)
+    is_moved = manifest is not None and _server_of(manifest.get(snapshot_manifests.PLACE)) != _server_of(place)
+    return TableBounds(bounds=bounds, census=census, is_first=manifest is None, is_moved=is_moved)
 
 
 def unreadable_files(point: TablePoint, plan: ReadPlan) -> list[Incident]:
@@ -132,9 +141,16 @@ def counted_wholly(census: Census, plan: ReadPlan) -> Census:
     return replace(census, counted=(), incidents=incidents)
 
 
-def _undated_seen_before(journal: PgConnection, earlier: Window, point: TablePoint, manifest: Mapping[str, Any]) -> str:
+def _server_of(place: str | None) -> str:
+    """Return the part of a table's place that names its server and its database."""
+    return (place or "").rpartition("/")[0]
+
+
+def _undated_seen_before(
+    journal: PgConnection, earlier: Window, point: TablePoint, manifest: Mapping[str, Any], place: str | None
+) -> str | None:
     """Return the transaction snapshot since which rows without a time are new, where the window before read the table
-    under `manifest`.
+    under `manifest`; None: it stood in another place than this one.
 
     Where it was the first to read the table, its first revision counts: those that came to a later one would be taken
     there for older than the baseline.
@@ -142,8 +158,8 @@ def _undated_seen_before(journal: PgConnection, earlier: Window, point: TablePoi
     of_revisions = (
         snapshot_manifests.snapshots_before(journal, earlier, point.name) if manifest.get(ALL_UNDATED) else []
     )
-    snapshot: str = [*of_revisions, manifest][0]["pg_snapshot"]
-    return snapshot
+    seen = (snapshot_manifests.seen_at(one, place) for one in (*of_revisions, manifest))
+    return next((one for one in seen if one is not None), None)
 
 
 def previous_window(journal: PgConnection, context: WindowContext) -> Window | None:

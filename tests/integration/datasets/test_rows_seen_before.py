@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from makewhole.model.window import TimeSlice
 from makewhole.tables.reading import UnreadableFile
 from makewhole.tables.shape import EarlierRows, TimeBounds
 from makewhole.tables.tables import Tables
@@ -122,6 +123,16 @@ def test_rows_are_known_by_their_commits_where_the_lists_of_a_view_are_gone(
     Path(snapshot.manifest_list.removeprefix("file://")).unlink()
 
     assert late(tables, seen) == new
+
+
+@pytest.mark.parametrize("seen", ["748:748:", "q6urq6urq6s="], ids=["of PostgreSQL", "of files"])
+def test_what_was_seen_of_a_table_of_another_kind_hides_no_row(lake: Lake, tables: Tables, seen: str) -> None:
+    lake.make_table(TABLE)
+    lake.append(TABLE, rows_of(orders([0])))
+
+    assert late(tables, seen) == ["O0"]
+    with tables.hold_view(shape_of()) as view:
+        assert view.count_new_rows(TimeSlice(window=1, start=BORN, end=BORN + DAY), seen) == 1
 
 
 def test_a_list_that_only_the_rows_of_keys_need_is_left_out_by_the_whole_view(lake: Lake, tables: Tables) -> None:

@@ -228,6 +228,16 @@ def test_a_row_is_new_where_its_file_came_or_was_written_again(place: FilesPlace
     assert sorted(read(place, shape, bounds)["key"]) == ["O2", "O3", "O4", "O5"]
 
 
+@pytest.mark.parametrize("seen", ["748:748:", "1234:1300:1234,1250", '{"uuid": "u", "snapshot": 1}', ""])
+def test_what_was_seen_of_a_table_of_another_kind_hides_no_row(place: FilesPlace, seen: str) -> None:
+    place.add("a.parquet", rows_of(MADE[:2]))
+    day = datetime(2025, 3, 2, tzinfo=UTC)
+    late = EarlierRows(start=None, end=day, seen_before=seen)
+    bounds = TimeBounds(start=day, end=day.replace(day=3), seen_before=seen, earlier=(late,))
+
+    assert sorted(read(place, shape_of(place), bounds)["key"]) == ["O0", "O1"]
+
+
 def test_files_that_change_all_the_time_are_an_error(place: FilesPlace, monkeypatch: pytest.MonkeyPatch) -> None:
     place.add("a.parquet", rows_of(MADE[:2]))
     store, number = place.store, iter(range(100))

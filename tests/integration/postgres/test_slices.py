@@ -18,7 +18,7 @@ from makewhole.postgres.read.slices import (
     rows_ahead,
     size_bytes,
 )
-from makewhole.postgres.read.visibility import current_snapshot
+from makewhole.postgres.read.visibility import current_snapshot, keys_not_visible
 from makewhole.tables.shape import EarlierRows, RowsAhead, TableShape, TimeBounds
 from tests.integration.postgres.people import People, planned
 
@@ -69,6 +69,17 @@ def test_a_window_and_its_late_rows_are_found_by_the_index_on_the_time_column(bi
     read = big.read(shape, bounds)
     assert len(read) == 24 * 60 + 2
     assert {"-1", "-2"} <= set(read["key"]) and "-3" not in set(read["key"])
+
+
+@pytest.mark.parametrize("seen", ['{"uuid": "u", "snapshot": 1}', "q6urq6urq6s=", ""], ids=["iceberg", "files", "none"])
+def test_what_was_seen_of_a_table_of_another_kind_hides_no_row(people: People, seen: str) -> None:
+    people.sql("create table rows as select 1 as id, '2013-01-02 10:00'::timestamptz as at")
+    shape, late = people.shape(time="at"), EarlierRows(start=day(2), end=day(3), seen_before=seen)
+
+    assert list(people.read(shape, TimeBounds(start=day(3), end=day(4), seen_before=seen, earlier=(late,)))["key"]) == [
+        "1"
+    ]
+    assert keys_not_visible(people.connection, shape, ["1"], seen) == ["1"]
 
 
 def test_the_rows_of_slices_are_counted_in_the_index_alone(big: People) -> None:

@@ -175,7 +175,7 @@ def test_what_lies_behind_the_limit_may_belong_to_a_record_of_the_last_window_th
 
 @pytest.mark.extended
 def test_what_was_read_before_the_file_had_the_line_was_read_as_what_comes_after(shop: ReconciledShop) -> None:
-    """How far back keys are known says nothing of the values of a record."""
+    """How far back keys are known, and when an absence counts, say nothing of the values of a record."""
     trade_days(shop, history=None)
     shop.describe(history="2d")
     shop.trade(orders(range(900, 905), DAYS))
@@ -186,8 +186,15 @@ def test_what_was_read_before_the_file_had_the_line_was_read_as_what_comes_after
         before = neighbours.right_before
         assert before is not None
         assert neighbours.read_with_other_configuration(before, "orders") is None
-        for since, is_known in (("2d", True), ("3d", True), (None, True), ("2d", False)):
-            shop.describe(history=since, settle="0s" if is_known else "1s")
+        for since, settle, is_known in (
+            ("2d", "0s", True),
+            ("3d", "1s", True),
+            (None, "0s", True),
+            ("2d", "0s", False),
+        ):
+            shop.describe(history=since, settle=settle)
+            if not is_known:
+                shop.file.write_text(shop.file.read_text().replace("decimal(8,2)", "decimal(9,2)"))
             rebuild(journal, Storage.from_environment(), shop.pipeline, reading_sha256(shop.pipeline))
             assert keeps_values(journal) is is_known
 

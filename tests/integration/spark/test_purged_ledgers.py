@@ -4,6 +4,7 @@ import pytest
 
 from makewhole.model.window import WindowState
 from tests.integration.spark.test_survivors import repair
+from tests.world.combinations import with_every_change
 from tests.world.orders import COLUMNS, Order, orders
 from tests.world.pipeline_file import fed_by_ledgers
 from tests.world.shop import LEDGER_HOP
@@ -83,3 +84,33 @@ def test_rows_of_a_purged_ledger_stay_when_the_filter_changes(shop: ReconciledSh
     assert shop.found(context, HOP) == {order["id"]: ("undecidable", "filter_changed") for order in first}
     repair(shop, context)
     assert len(shop.sql("select 1 from warehouse")) == 9
+
+
+OTHERWISE = {
+    "settle": ("settle: 0s", "settle: 1s"),
+    "gate": ("settle: 0s", "settle: 0s\ngate: {tolerance: {missing: 1}}"),
+    "a column that is compared, too": ('{amount: "decimal(8,2)"}', '{amount: "decimal(8,2)", number: int}'),
+}
+
+
+@pytest.mark.parametrize("what", with_every_change(["settle", "a column that is compared, too", "gate"], first=2))
+def test_rows_of_a_purged_ledger_stay_known_while_the_filter_is_the_same(shop: ReconciledShop, what: str) -> None:
+    """The window is judged again after another part of the pipeline's file changed."""
+    describe(shop, where="\"region = 'EU'\"")
+    made = orders(range(6))
+    inside = [order for order in made if order["region"] == "EU"]
+    shop.write("outbox", made)
+    shop.write("warehouse", [*inside[1:], *orders([77])])
+    first = shop.judge_and_ask_the_gate()
+    gaps = {inside[0]["id"]: ("missing", "never_written"), "O77": ("unexpected", "not_in_source")}
+    assert shop.found(first, HOP) == gaps
+
+    was, now = OTHERWISE[what]
+    assert was in shop.file.read_text()
+    shop.file.write_text(shop.file.read_text().replace(was, now))
+    shop.sql("delete from outbox where id = %s", inside[1]["id"])
+    again = shop.judge_and_ask_the_gate()
+    found = shop.found(again, HOP)
+
+    assert inside[1]["id"] not in found
+    assert found["O77"] == ("unexpected", "not_in_source")

@@ -2,8 +2,11 @@
 
 import pytest
 
+from makewhole.kafka.log.archive import REMOVED
+from makewhole.lake.storage import Storage
 from makewhole.model.errors import RefusedError
 from makewhole.model.window import WindowState
+from tests.world.combinations import with_every_change
 from tests.world.orders import orders
 from tests.world.pipeline_file import store, topic
 from tests.world.shop import LEDGER_HOP, STORE_HOP
@@ -217,3 +220,55 @@ def test_keys_of_another_number_of_parts_are_refused(shop: ReconciledShop) -> No
         "before (the key index, keys handed over) would not be found again. Write the `key` of before, or give the "
         "pipeline another name: it begins a history of its own, from `start:` on"
     )
+
+
+CHANGES = {
+    "the settle time": ("settle: 0s", "settle: 1s"),
+    "a hop of others": ("{from: outbox, to: orders", "{from: outbox, to: orders, where: number > -1"),
+    "its filter": ("number < 1000", "number > 99"),
+    "a compared column": ('{amount: "decimal(8,2)"}', '{amount: "decimal(8,2)", region: string}'),
+}
+
+
+@pytest.mark.parametrize(
+    "what", with_every_change(["a compared column", "its filter", "a hop of others", "the settle time"], first=3)
+)
+def test_a_window_is_judged_again_by_a_changed_file_though_archives_were_removed(
+    shop: ReconciledShop, what: str
+) -> None:
+    """The values of a record that was handed over cannot be read again: they are known where they are of the same.
+    Nor is it known whether it passes another filter."""
+    made, edge = orders(range(5)), orders([150], 1)
+    hop = {"consumer_group": "loader", "where": "number < 1000"}
+    shop.describe(hop=hop, keep={"archives": "30d"})
+    shop.trade(made, unloaded=made[4:])
+    shop.send([edge[0] | {"at": made[4]["at"]}])
+    for table in ("outbox", "warehouse"):
+        shop.write(table, edge)
+    shop.commit_group("loader", 4)
+    shop.whole_way()
+    shop.write("warehouse", made[4:])
+    shop.trade(orders(range(100, 103), 1))
+    shop.commit_group("loader", 9)
+    assert shop.found(shop.whole_way(1)[0], STORE_HOP) == {}
+
+    storage = Storage.from_environment()
+    storage.write_bytes(f"shop/window=1/revision=1/orders/archive{REMOVED}", b"records were kept 30d, and removed")
+    archived = [file.path for file in storage.files_below("shop/window=1") if "/archive/" in file.path]
+    assert archived
+    for path in archived:
+        storage.remove(path)
+    was, now = CHANGES[what]
+    assert was in shop.file.read_text()
+    shop.file.write_text(shop.file.read_text().replace(was, now))
+    if what == "its filter":
+        shop.sql("delete from warehouse where id = 'O4'")
+    again = shop.judged(1)
+
+    assert again.window.revision == 2
+    not_known = {
+        "a compared column": dict.fromkeys(("O4", "O150"), ("undecidable", "unreadable_value")),
+        "its filter": dict.fromkeys(("O4", "O150"), ("undecidable", "filter_changed")),
+    }
+    found = {**shop.found(again, LEDGER_HOP), **shop.found(again, STORE_HOP)}
+    assert found == not_known.get(what, {})

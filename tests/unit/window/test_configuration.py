@@ -11,7 +11,7 @@ from makewhole.model.gate import Gate
 from makewhole.model.hops import Hop, Remedies, Remedy, Reverse, Semantics
 from makewhole.model.pipeline import Limits, Pipeline
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
-from makewhole.window.configuration import configuration_document, judging_sha256, plain
+from makewhole.window.configuration import configuration_document, judging_sha256, plain, reading_sha256
 
 pytestmark = pytest.mark.unit
 
@@ -51,6 +51,7 @@ JUDGES = {
     "a compared column": replace(PIPELINE, compare={}),
     "a tolerance": replace(PIPELINE, gate=Gate(missing=1)),
     "the settle time": replace(PIPELINE, settle=timedelta(minutes=5, microseconds=1)),
+    "where judging begins": replace(PIPELINE, start="earliest"),
     "a table": replace(PIPELINE, points={**PIPELINE.points, "b": replace(PIPELINE.points["b"], table="others")}),  # type: ignore[arg-type]
 }
 
@@ -58,6 +59,14 @@ JUDGES = {
 @pytest.mark.parametrize("what", JUDGES)
 def test_whatever_decides_a_verdict_changes_the_digest(what: str) -> None:
     assert judging_sha256(JUDGES[what]) != judging_sha256(PIPELINE)
+
+
+JUDGES_ONLY = {"a tolerance", "the settle time", "where judging begins"}
+
+
+@pytest.mark.parametrize("what", JUDGES)
+def test_the_digest_of_readings_changes_with_what_reads_and_with_nothing_that_only_judges(what: str) -> None:
+    assert (reading_sha256(JUDGES[what]) == reading_sha256(PIPELINE)) == (what in JUDGES_ONLY)
 
 
 def test_what_only_decides_a_repair_does_not() -> None:

@@ -33,21 +33,26 @@ def seen_text(files: Iterable[DataFile]) -> str:
 
 def seen_number(text: str) -> int:
     """Return the number of files that `seen_text` was made of; 0 where it is of a table of another kind."""
-    try:
-        return len(base64.b64decode(text, validate=True)) // _DIGEST_BYTES
-    except ValueError:
-        return 0
+    return len(_digests(text))
 
 
 class SeenFiles:
-    """The files that a view has seen, by what `seen_text` returned of it."""
+    """The files that a view has seen, by what `seen_text` returned of it; none by the text of a table of another
+    kind."""
 
     def __init__(self, text: str) -> None:
-        digests = base64.b64decode(text)
-        self._digests = {digests[at : at + _DIGEST_BYTES] for at in range(0, len(digests), _DIGEST_BYTES)}
+        self._digests = set(_digests(text))
 
     def __contains__(self, data: DataFile) -> bool:
         return _digest(data) in self._digests
+
+
+def _digests(text: str) -> list[bytes]:
+    try:
+        digests = base64.b64decode(text, validate=True)
+    except ValueError:
+        return []
+    return [digests[at : at + _DIGEST_BYTES] for at in range(0, len(digests), _DIGEST_BYTES)]
 
 
 def _digest(data: DataFile) -> bytes:

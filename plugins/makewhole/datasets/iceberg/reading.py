@@ -189,9 +189,9 @@ class Snapshotted:
 
     def certain_files(self, seen: str) -> CertainFiles:
         """Return the files whose rows were there, and could be read, when `seen` was. Of a snapshot whose lists are
-        gone they are known by their commits alone."""
-        before = SnapshotView.of_text(seen)
-        if before.uuid != self.view.uuid or before.snapshot is None:
+        gone they are known by their commits alone; by what was seen of a table of another kind there are none."""
+        before = SnapshotView.known(seen)
+        if before is None or before.uuid != self.view.uuid or before.snapshot is None:
             return CertainFiles()
         old = self.table.snapshot_by_id(before.snapshot)
         known = None if old is None else self._files_then(before, old)

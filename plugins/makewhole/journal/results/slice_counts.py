@@ -23,6 +23,7 @@ def put(journal: PgConnection, window: Window, point: TablePoint, counted: Itera
         slices=[count.slice.window for count in counts],
         rows=[count.rows for count in counts],
         pg_snapshots=[count.pg_snapshot for count in counts],
+        place=window.places.get(point.name),
     )
 
 
@@ -45,6 +46,7 @@ def counted_before(
         point=point.name,
         number=window.number,
         source=_source(point),
+        place=window.places.get(point.name),
         numbers=sorted(numbers),
     )
     return [

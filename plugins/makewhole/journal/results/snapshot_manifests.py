@@ -24,8 +24,15 @@ than tombstones was."""
 VALUES_OF = "values_sha256"
 """The entry of a manifest that says what its hashes of values and its versions are of."""
 
+FILTERS = "filters"
+"""The entry of a manifest with the filters that its rows were held against: hop → the digest of its filter, of the
+places of its columns and of their types."""
+
 FILTER_TYPES = "filter_types"
 """The entry of a manifest that says by which types columns were compared with the literals of filters."""
+
+PLACE = "place"
+"""The entry of a table's manifest that says where it stood: what was seen of it means nothing elsewhere."""
 
 READ_AS = "read_as"
 """The entry of a manifest that says, by digests, what decides its files besides the data."""
@@ -93,6 +100,18 @@ def looked_at(manifests: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str,
         for store, manifest in sorted(manifests.items())
         if LOOKED_AT in manifest
     }
+
+
+def says_what_passes(manifest: Mapping[str, Any], own: Mapping[str, Any], hop: str) -> bool:
+    """Return whether the rows behind a manifest were held against the filter that a hop has in one's `own`."""
+    now = own.get(FILTERS, {}).get(hop)
+    return now is not None and manifest.get(FILTERS, {}).get(hop) == now
+
+
+def seen_at(manifest: Mapping[str, Any], place: str | None) -> str | None:
+    """Return what the view had seen under which a table was read; None: it stood in another place than this one."""
+    seen: str | None = manifest["pg_snapshot"]
+    return seen if manifest.get(PLACE) == place else None
 
 
 def filtered_with(manifest: Mapping[str, Any]) -> tuple[str | None, Mapping[str, str]]:

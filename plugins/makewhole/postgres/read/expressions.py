@@ -3,6 +3,7 @@
 Identifiers come from pipeline files. Each is checked against the catalogue first and then quoted by psycopg2.
 """
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 
@@ -18,6 +19,7 @@ from makewhole.postgres.version_columns import version_text
 from makewhole.sql import PgConnection
 from makewhole.tables.shape import TableShape, TimeBounds
 
+_SNAPSHOT = re.compile(r"\d+:\d+:[\d,]*", re.ASCII)
 # Of a domain, the type that it is made of.
 _COLUMNS = """
 with recursive named as (
@@ -201,10 +203,13 @@ def live_condition(point: TablePoint) -> sql.Composable:
 
 
 def surely_visible(snapshot: str) -> sql.Composable:
-    """Return the condition that the row was certainly visible in the snapshot.
+    """Return the condition that the row was certainly visible in the snapshot; no row was in what was seen of a table
+    of another kind.
 
     Not `pg_visible_in_snapshot`: after a savepoint a row carries the id of a subtransaction, which the snapshot does
     not list, so that function takes it for visible while its transaction was still open. Only what is older than every
     transaction that was open then is certain.
     """
+    if not _SNAPSHOT.fullmatch(snapshot):
+        return sql.SQL("false")
     return sql.SQL("{} < pg_snapshot_xmin({}::pg_snapshot)").format(sql.SQL(ROW_XID), sql.Literal(snapshot))

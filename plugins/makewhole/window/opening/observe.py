@@ -71,9 +71,10 @@ def observe(
     pipeline: Pipeline,
     connections: Mapping[str, Connection],
     topics: Mapping[str, ObservedTopic],
+    places: Mapping[str, str],
 ) -> datetime:
     """Record what exists at every point that can be a source; return the moment at which all of it existed (S1), by the
-    journal's clock."""
+    journal's clock. `places`: where tables stand, by point."""
     ledgers: dict[str, str] = {}
     for point in pipeline.points.values():
         if point.kind is PointKind.LEDGER:
@@ -88,7 +89,8 @@ def observe(
         )
         observations.put(journal, pipeline.name, seen)
     for name, visible in ledgers.items():
-        observations.put(journal, pipeline.name, Observation(point=name, observed_at=now, pg_snapshot=visible))
+        seen = Observation(point=name, observed_at=now, pg_snapshot=visible, place=places.get(name))
+        observations.put(journal, pipeline.name, seen)
     return now
 
 

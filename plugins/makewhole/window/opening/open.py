@@ -121,7 +121,8 @@ def open_interval(
         states = {name: read_topic_state(log) for name, log in logs.items()}
         places = places_of(tables, {name: topic.state.topic_id for name, topic in states.items()})
         _require_same_names(journal, pipeline, places)
-        topics = _ObservedTopics(logs=logs, states=states, observed_at=observe(journal, pipeline, connections, states))
+        observed_at = observe(journal, pipeline, connections, states, places)
+        topics = _ObservedTopics(logs=logs, states=states, observed_at=observed_at)
         draft = (
             _draft_window(journal, pipeline, existing, request, topics)
             if covering is None

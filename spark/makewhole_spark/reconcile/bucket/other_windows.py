@@ -48,11 +48,14 @@ class TruncatedFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class OtherConfiguration:
-    """A window before whose points were read with another configuration, so that its hashes of values are of other
-    columns. `archive` and `ranges` are those of a topic."""
+    """A window before whose points were read with another configuration, so that its hashes of values may be of other
+    columns, and are not where `has_same_values`. `archive` and `ranges` are those of a topic. `other_filters`: the hops
+    from the point of whose filter of now the window knew nothing."""
 
     archive: str
     ranges: tuple[PartitionRange, ...]
+    has_same_values: bool = False
+    other_filters: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from makewhole.model.incident import Incident
 from makewhole.model.points import has_log
 from makewhole.window.incidents import baseline_unknown
 from makewhole_spark.reconcile.gather.neighbouring_windows import NeighbouringWindows
-from makewhole_spark.snapshot.table_bounds import ALL_UNDATED
+from makewhole_spark.snapshot.table_bounds import ALL_UNDATED, MOVED
 
 
 def hop_baseline(neighbours: NeighbouringWindows, hop: Hop) -> Baseline:
@@ -32,11 +32,13 @@ def hop_baseline(neighbours: NeighbouringWindows, hop: Hop) -> Baseline:
 
 def _joined_at(neighbours: NeighbouringWindows, point: str) -> datetime | None:
     """Return the start of the window that reads a table first: what is older is in no window."""
-    return neighbours.context.window.start if _has_first_undated(neighbours, point) else None
+    is_first = _has_first_undated(neighbours, point) and not neighbours.manifests[point].get(MOVED)
+    return neighbours.context.window.start if is_first else None
 
 
 def _has_first_undated(neighbours: NeighbouringWindows, point: str) -> bool:
-    """Return whether a table's rows without a time are all that were there when it was first read."""
+    """Return whether a table's rows without a time are all that were there when it was first read, or first read on
+    the server that has it now."""
     return bool(neighbours.manifests[point].get(ALL_UNDATED))
 
 

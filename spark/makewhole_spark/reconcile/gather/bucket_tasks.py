@@ -33,6 +33,7 @@ from makewhole_spark.reconcile.gather.point_facts import PointFacts
 from makewhole_spark.reconcile.gather.topics_beside import TopicsBeside
 
 _MOST_SEEN = 1 << 20
+_NOTHING_SEEN = "1:1:"
 """Bytes of what a view saw: a dataset of files takes ten for each file."""
 
 
@@ -213,5 +214,7 @@ def _settled(neighbours: NeighbouringWindows, hop: Hop) -> dict[str, Any]:
     latest = observations.moment_now(neighbours.journal) - neighbours.context.pipeline.settle
     seen = observations.last(neighbours.journal, neighbours.context.pipeline.name, hop.source, latest)
     if seen is None:
-        return {"offsets": {}, "snapshot": "1:1:"}
-    return {"offsets": dict(seen.stable_offsets or {}), "snapshot": seen.pg_snapshot}
+        return {"offsets": {}, "snapshot": _NOTHING_SEEN}
+    is_elsewhere = seen.place != neighbours.context.window.places.get(hop.source) and seen.pg_snapshot is not None
+    snapshot = _NOTHING_SEEN if is_elsewhere else seen.pg_snapshot
+    return {"offsets": dict(seen.stable_offsets or {}), "snapshot": snapshot}

@@ -9,7 +9,7 @@ from makewhole.compute.frames import HASH, HASHES
 from makewhole.compute.keys import hash_hex
 from makewhole.journal.key_history import reported_keys, reported_of_keys
 from makewhole.journal.results import snapshot_manifests
-from makewhole.journal.results.snapshot_manifests import LOOKED_AT, filtered_with
+from makewhole.journal.results.snapshot_manifests import LOOKED_AT, says_what_passes
 from makewhole.lake.rows_by_bucket import RowsByBucket
 from makewhole.model.hops import Hop, Semantics
 from makewhole.model.points import can_look_up
@@ -60,7 +60,7 @@ def _is_filtered_alike(neighbours: NeighbouringWindows, hop: Hop, manifest: Mapp
     says what is known."""
     if hop.where is None or hop.semantics is Semantics.UPSERT:
         return True
-    return filtered_with(manifest) == filtered_with(neighbours.manifests[hop.source])
+    return says_what_passes(manifest, neighbours.manifests[hop.source], hop.name)
 
 
 def windows_before(neighbours: NeighbouringWindows) -> list[Window]:

@@ -16,7 +16,7 @@ from makewhole.journal import incidents, plans, replayed_positions, windows
 from makewhole.journal.history.judged import JudgedWindows, TruncatedLog
 from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, first_indexed, standing_runs
 from makewhole.journal.results import hop_results
-from makewhole.journal.results.snapshot_manifests import VALUES_OF, filtered_with
+from makewhole.journal.results.snapshot_manifests import VALUES_OF, filtered_with, says_what_passes
 from makewhole.kafka.offsets import TopicLog
 from makewhole.key_index.window_run import replays_in, spans_of
 from makewhole.lake.rows_by_bucket import RowsByBucket, spread_rows
@@ -176,7 +176,13 @@ class NeighbouringWindows:
         manifest, own = self.manifests_of(window).get(point), self.manifests[point]
         if manifest is None or _read_by(manifest) == _read_by(own):
             return None
-        return OtherConfiguration(archive=manifest.get("archive", ""), ranges=tuple(window.ranges.get(point, ())))
+        filtered = [hop.name for hop in self.context.pipeline.hops_from(point) if hop.where is not None]
+        return OtherConfiguration(
+            archive=manifest.get("archive", ""),
+            ranges=tuple(window.ranges.get(point, ())),
+            has_same_values=manifest.get(VALUES_OF) == own.get(VALUES_OF),
+            other_filters=frozenset(hop for hop in filtered if not says_what_passes(manifest, own, hop)),
+        )
 
     def files_by_bucket(self, point: str, of: Iterable[Window], *more: Mapping[str, Any]) -> FilesOfWindows:
         """Return the files of a point in other windows, and those that more manifests name."""

@@ -12,12 +12,14 @@ import polars as pl
 
 from makewhole.compute.buckets import is_in_bucket
 from makewhole.compute.frames import ELSEWHERE, HASH, IS_GONE, TOPIC_KEYS, empty
+from makewhole.compute.indexed_keys.hop_filters import UNKNOWN_FILTER
 from makewhole.compute.indexed_keys.key_runs import build_key_run, first_and_latest_copies, first_copies, passing_rows
 from makewhole.compute.judge.judge_copies import committed_copies, mark_replays
 from makewhole.compute.judge.log_history import is_truncated, remaining_copies, truncated_copies
 from makewhole.key_index.files import IndexFile
+from makewhole.model.errors import RemovedError
 from makewhole.model.places.compared_columns import compared_at
-from makewhole.model.points import can_look_up, has_log
+from makewhole.model.points import TopicPoint, can_look_up, has_log
 from makewhole_spark.reconcile.bucket.other_windows import OtherConfiguration, TruncatedFiles
 from makewhole_spark.reconcile.bucket.task import BucketTask
 from makewhole_spark.reconcile.judge.index import rows_of
@@ -28,6 +30,7 @@ from makewhole_spark.reconcile.judge.read_copies import (
     rows_of_windows,
     slice_frame,
     tail_of,
+    without_values,
 )
 
 
@@ -160,7 +163,8 @@ def first_of_absent(others: pl.DataFrame, target: pl.DataFrame, known: pl.DataFr
 
 def _read_again(task: BucketTask, copies: pl.DataFrame, of: OtherConfiguration) -> pl.DataFrame:
     """Return the source's copies in another window as they are compared now: records from its archive, rows as the
-    table has them. What is not there any more has no known values.
+    table has them. What is not there any more has no known values; nor have records of an archive that was removed,
+    unless what was compared is the same, and whether they pass another filter.
 
     Raises:
         CorruptionError: the archive is not whole.
@@ -173,13 +177,32 @@ def _read_again(task: BucketTask, copies: pl.DataFrame, of: OtherConfiguration) 
         lost = copies.join(again, on=HASH, how="anti")
         unknown = lost.with_columns(pl.lit(None, dtype=pl.UInt64).alias("row_hash"))
         return pl.concat([again, unknown], how="diagonal_relaxed")
-    again = archived_records(task.context, point, copies.select(*POSITION).unique(), of)
-    return again.join(copies, on=[*HASH, "place"], how="semi")
+    records = _records_again(task, point, copies.select(*POSITION).unique(), of)
+    if records is None:
+        copies = copies if of.has_same_values else without_values(copies)
+        is_unknown = task.hop.name in of.other_filters
+        return copies.with_columns(pl.lit([UNKNOWN_FILTER]).alias("excluded_by")) if is_unknown else copies
+    return records.join(copies, on=[*HASH, "place"], how="semi")
+
+
+def _records_again(
+    task: BucketTask, point: TopicPoint, positions: pl.DataFrame, of: OtherConfiguration
+) -> pl.DataFrame | None:
+    """Return the records at positions of a window's archive as the file says now; None: it was removed after its time.
+
+    Raises:
+        CorruptionError: the archive is not whole.
+    """
+    try:
+        return archived_records(task.context, point, positions, of)
+    except RemovedError:
+        return None
 
 
 def with_values_of_now(task: BucketTask, elsewhere: pl.DataFrame, keys: pl.DataFrame) -> pl.DataFrame:
     """Return the target's copies outside the slice (`ELSEWHERE`) with the values that are compared now, where a window
-    right before read them with another configuration. `keys`: those whose values count."""
+    right before read them with another configuration. `keys`: those whose values count. Of an archive that was removed
+    they stay what the key index knows of them."""
     point = task.context.pipeline.points[task.hop.target]
     if not task.elsewhere.target_with_other_configuration or not has_log(point):
         return elsewhere
@@ -188,7 +211,8 @@ def with_values_of_now(task: BucketTask, elsewhere: pl.DataFrame, keys: pl.DataF
         parts.struct[0].cast(pl.Int32).alias("partition"), parts.struct[1].cast(pl.Int64).alias("offset")
     )
     others = task.elsewhere.target_with_other_configuration
-    frames = [archived_records(task.context, point, wanted.unique(), of) for of in others]
+    found = (_records_again(task, point, wanted.unique(), of) for of in others)
+    frames = [records for records in found if records is not None]
     columns = (*HASH, "place", "row_hash")
     now = pl.concat([empty({name: TOPIC_KEYS[name] for name in columns}), *(frame.select(columns) for frame in frames)])
     # Of several elements of a record the index has the first, too.

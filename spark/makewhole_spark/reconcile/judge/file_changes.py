@@ -45,7 +45,8 @@ def mark_filter_changed(
     """
     source = known.source
     excluded, late = _excluded_keys(task, judged, source), _late_rows(task, source)
-    was_out = pl.concat([_excluded_before(task.hop, source), late.filter("was_out").select(HASH)])
+    unknown = of_unknown_filter(source).select(HASH)
+    was_out = pl.concat([_excluded_before(task.hop, source), late.filter("was_out").select(HASH), unknown])
     judged = explained(judged, has_verdict(Verdict.MISSING), was_out, Cause.FILTER_CHANGED)
     without_copy = has_verdict(Verdict.MISSING) | pl.col("hint").eq_missing(Cause.SOURCE_GONE.value)
     passed_then = _handed_over_by_another_filter(task, judged.filter(without_copy), source)
@@ -58,6 +59,7 @@ def mark_filter_changed(
         return judged, excluded
     changed = pl.concat(
         [
+            unknown,
             _of_unknown_filter(task, keys, source),
             _seen_before(task, keys, excluded),
             _left_by_the_change(task, keys, source),

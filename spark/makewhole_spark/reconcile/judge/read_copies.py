@@ -60,9 +60,13 @@ def rows_of_windows(context: WindowContext, point: str, files: WindowFiles) -> p
     alike = slice_frame(context, point, files.alike)
     if not files.otherwise:
         return alike
-    unknown = [pl.lit(None, dtype=KEYS[name]).alias(name) for name in ("row_hash", "version")]
-    otherwise = slice_frame(context, point, files.otherwise).with_columns(unknown)
+    otherwise = without_values(slice_frame(context, point, files.otherwise))
     return pl.concat([alike, otherwise], how="diagonal_relaxed")
+
+
+def without_values(copies: pl.DataFrame) -> pl.DataFrame:
+    """Return copies of which neither values nor versions are known."""
+    return copies.with_columns(pl.lit(None, dtype=KEYS[name]).alias(name) for name in ("row_hash", "version"))
 
 
 def passing_copies(copies: pl.DataFrame, hop: str) -> pl.DataFrame:

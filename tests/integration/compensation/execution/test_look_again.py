@@ -214,7 +214,8 @@ def _observe(world: PlanWorld) -> None:
         connect(world.journal) as journal,
         topic_logs([world.topic_point()], world.connections) as logs,
     ):
-        observe(journal, world.pipeline, world.connections, {name: read_topic_state(log) for name, log in logs.items()})
+        states = {name: read_topic_state(log) for name, log in logs.items()}
+        observe(journal, world.pipeline, world.connections, states, {})
     if world.window is not None:
         world.journal_sql("update makewhole.window set opened_at = clock_timestamp()")
 

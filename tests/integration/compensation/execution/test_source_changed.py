@@ -102,7 +102,8 @@ def _observe(world: PlanWorld) -> None:
         connect(world.journal) as journal,
         topic_logs([world.topic_point()], world.connections) as logs,
     ):
-        observe(journal, world.pipeline, world.connections, {name: read_topic_state(log) for name, log in logs.items()})
+        states = {name: read_topic_state(log) for name, log in logs.items()}
+        observe(journal, world.pipeline, world.connections, states, {})
 
 
 def _send(world: PlanWorld, key: str, value: Mapping[str, object] | None) -> str:
