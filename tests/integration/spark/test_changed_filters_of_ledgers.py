@@ -128,7 +128,7 @@ def test_a_former_filter_whose_column_is_gone_is_not_asked_for(shop: ReconciledS
 
 
 def test_rows_in_flight_that_a_narrowed_filter_keeps_out_are_not_lost(shop: ReconciledShop) -> None:
-    """What passes both filters is; a row that was changed just now, and passes, waits as any that is young."""
+    """A row that passes both filters is; a row that was changed just now, and passes, waits as any that is young."""
     shop.describe(settle="1h", late="1d")
     made = orders(range(10))
     shop.trade(made, unsent=made[6:])

@@ -25,7 +25,7 @@ MISSING, UNEXPECTED = ("missing", "never_produced"), ("unexpected", "not_in_sour
 
 
 def have_been_elsewhere(shop: ReconciledShop, seen: str = FAR, *, has_name: bool = True) -> None:
-    """Let all tables have been read on another server so far, under a connection of another name or of this one."""
+    """Have all tables read on another server so far, under a connection of another name or of this one."""
     shop.journal_sql(
         "update makewhole.snapshot set manifest = manifest || jsonb_build_object('pg_snapshot', %s::text, 'place', "
         "%s::text) where manifest ? 'pg_snapshot'",
@@ -63,7 +63,7 @@ def test_rows_that_came_late_to_a_table_that_was_moved_are_judged(shop: Reconcil
 def test_rows_without_a_time_of_a_table_that_was_moved_may_be_older_than_the_baseline(
     shop: ReconciledShop, seen: str
 ) -> None:
-    """Those that came to it afterwards are judged."""
+    """Rows that came to it afterwards are judged."""
     shop.describe(start=BORN.isoformat())
     shop.write("outbox", undated(range(900, 902)))
     days(shop, 0)

@@ -38,7 +38,7 @@ def test_only_texts_that_repeat_have_a_dictionary(tmp_path: Path) -> None:
 
 
 def test_hashes_have_a_dictionary_only_where_all_are_the_same(tmp_path: Path) -> None:
-    """Those of rows are where nothing is compared; a later one that differs is written all the same."""
+    """Hashes of rows are where nothing is compared; a later one that differs is written all the same."""
     same, different = [2**63 + 5] * 1_000, [7, *range(2**63, 2**63 + 999)]
     schema = {"key_hi": pl.UInt64, "row_hash": pl.UInt64, "place_number": pl.Int64}
     places = range(10**6, 10**6 + 1_000)

@@ -89,14 +89,14 @@ class World:
         self.manifests[number] = {"log": {**files, **manifest}}
 
     def lose(self, lo: int, hi: int) -> None:
-        """Let the last window have found offsets gone before it could read them."""
+        """Have the last window find offsets gone before it could read them."""
         window = self.windows[-1]
         found = Incident(kind=IncidentKind.EXPIRED, point="log", topic="log", topic_id="T", partition=0, lo=lo, hi=hi)
         self.incidents.append((window, found))
         self.manifests[window.number]["log"]["accounting_by_partition"] = {"0": {"expired": hi - lo, "undecodable": 0}}
 
     def damage(self, *places: str, key: str | None = None) -> None:
-        """Let the last window have found records that it could not read."""
+        """Have the last window find records that it could not read."""
         rows = [(place, "wrong checksum", key) for place in places]
         path = self.storage.write_parquet("bad", pl.DataFrame(rows, schema=UNDECODABLE, orient="row"))
         self.manifests[self.windows[-1].number]["log"]["undecodable_files"] = [path]

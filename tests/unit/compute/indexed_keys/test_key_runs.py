@@ -151,7 +151,7 @@ def test_rows_of_a_run_that_knows_no_filters_all_pass() -> None:
 
 
 def test_a_run_of_events_notes_which_keys_were_deleted_after_their_first_copy() -> None:
-    """Of a key in two partitions the last copy in each must be a tombstone: nothing says which of them came last."""
+    """The last copy of a key in each of its partitions must be a tombstone: nothing says which of them came last."""
     both = copies(
         {"key": "c", "offset": 7, "row_hash": 1},
         {"key": "c", "offset": 8, "is_tombstone": True},
