@@ -45,12 +45,12 @@ def test_rows_that_came_late_to_a_table_that_was_moved_are_judged(shop: Reconcil
     days(shop, 0, 1, 2)
     have_been_elsewhere(shop, has_name=has_name)
     shop.write("outbox", [renamed(orders([203], 2)[0], "lost"), renamed(orders([3])[0], "lost long ago")])
-    shop.write("warehouse", [renamed(orders([204], 2)[0], "stranger"), renamed(orders([4])[0], "ancient")])
+    shop.write("warehouse", [renamed(orders([204], 2)[0], "foreign"), renamed(orders([4])[0], "ancient")])
 
     context, state = day_with(shop, 3)
 
     assert shop.found(context, LEDGER_HOP) == dict.fromkeys(("lost", "lost long ago"), MISSING)
-    assert shop.found(context, STORE_HOP) == dict.fromkeys(("stranger", "ancient"), UNEXPECTED)
+    assert shop.found(context, STORE_HOP) == dict.fromkeys(("foreign", "ancient"), UNEXPECTED)
     assert (shop.counts(context, LEDGER_HOP).matched, state) == (80 if has_name else 60, WindowState.GAPS)
 
     shop.write("outbox", [renamed(orders([305], 3)[0], "lost since")])

@@ -225,17 +225,15 @@ def _other_states(source: pl.DataFrame, elsewhere: pl.DataFrame) -> pl.DataFrame
     newest = latest_states(known.filter(~is_later), "of").select(*HASH, "of_version", "of_states", "of_latest_place")
     lives_here = pl.col("lives").filter(~is_later).max().over(*HASH, "partition").fill_null(0)
     versions = known.with_columns(lives_here.alias("lives_here")).join(newest, on=HASH, how="left")
-    is_another = ~pl.col("of_states").list.contains(pl.col("state"), nulls_equal=True)
-    is_changed = (pl.col("version") == pl.col("of_version")) & is_another
+    is_known = pl.col("of_states").list.contains(pl.col("state"), nulls_equal=True)
+    is_changed = (pl.col("version") == pl.col("of_version")) & ~is_known
     by_number = (pl.col("version") > pl.col("of_version")).fill_null(True) | is_changed.fill_null(False)
     is_after = is_later & (by_number | (pl.col("lives") > pl.col("lives_here")))
-    is_latest = pl.col("place") == pl.col("of_latest_place")
+    numbers = pl.when(~is_unreadable()).then("version").filter(is_after)
     return versions.group_by(HASH, maintain_order=True).agg(
         pl.col("state").filter(is_after).alias("later_states"),
-        pl.when(~(pl.col("version").is_null() | is_unreadable()).filter(is_after).any())
-        .then(pl.col("version").filter(is_after).min())
-        .alias("later_version"),
-        pl.col("state").filter(~is_after & ~is_latest.fill_null(False)).alias("older_states"),
+        pl.when(numbers.null_count() == 0).then(numbers.min()).alias("later_version"),
+        pl.col("state").filter(~is_after & pl.col("place").ne_missing(pl.col("of_latest_place"))).alias("older_states"),
     )
 
 
