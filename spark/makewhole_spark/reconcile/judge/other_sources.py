@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 
-from makewhole.compute.frames import HASH, NUMBERS, empty
+from makewhole.compute.frames import HASH, NUMBERS, Schema, empty
 from makewhole.compute.indexed_keys.hop_filters import UNKNOWN_FILTER
 from makewhole.compute.indexed_keys.key_runs import passing_rows
 from makewhole.compute.judge.judge_copies import BucketInput, committed_copies
@@ -49,6 +49,7 @@ from makewhole_spark.reconcile.judge.read_copies import look_up, passing_copies,
 from makewhole_spark.reconcile.judge.verdicts import has_left, has_verdict
 
 _SHOWN = 10
+_OF_OWN: Schema = {**NUMBERS, "row_hash": pl.UInt64}
 
 
 # 1. While copies are gathered
@@ -171,9 +172,10 @@ def _held_to_others(task: BucketTask, judged: pl.DataFrame, keys: pl.DataFrame, 
     """Hold the rows of keys (`JUDGED`) that the hop's own source has left to what the other sources have of them."""
     if keys.is_empty():
         return Compared(judged=judged, others=empty(COPIES), later=empty(COPIES))
-    nothing = empty({**NUMBERS, "row_hash": pl.UInt64})
     copies = [
-        frame for other in task.elsewhere.other_sources for frame in _copies_to_compare(task, other, keys, nothing)
+        frame
+        for other in task.elsewhere.other_sources
+        for frame in _copies_to_compare(task, other, keys, empty(_OF_OWN))
     ]
     others = pl.concat(copies).unique(subset=[*HASH, "place", "source"], keep="first", maintain_order=True)
     return hold_to_others(judged, keys, others, target)
@@ -259,8 +261,7 @@ def _left_by_both(task: BucketTask, other: OtherSource, keys: pl.DataFrame) -> p
     left = keys.filter(has_left())
     if left.is_empty() or not task.is_topic(other.hop.source):
         return left.select(HASH).clear()
-    nothing = empty({**NUMBERS, "row_hash": pl.UInt64})
-    copies = pl.concat(_copies_to_compare(task, other, left, nothing))
+    copies = pl.concat(_copies_to_compare(task, other, left, empty(_OF_OWN)))
     return left.select(HASH).join(without_left(copies), on=HASH, how="anti")
 
 
