@@ -179,7 +179,6 @@ def _fail(found: str, remedy: str) -> None:
 def _hdfs_file_system(uri: str, *, is_shared: bool = False) -> "tuple[HdfsFileSystem, str]":
     parts = check_name(uri)
     own = {} if parts.username is None else dict(hdfs(parts.username).properties)
-    # A new one for each question: fsspec's cache would keep connections over a fork.
     kind = None if is_shared else _private_hdfs(parts)
     return _hdfs_system(parts, _HDFS_PROPERTIES | own, kind), parts.path.rstrip("/") or "/"
 
@@ -190,10 +189,15 @@ def _hdfs_system(
     with installed_for(f"HDFS at {parts.hostname}"):
         from hdfs_native.fsspec import HdfsFileSystem
 
+        from makewhole.kept_hdfs import kept
         from makewhole.limited_hdfs import limited
-    system = (kind or HdfsFileSystem)(parts.hostname, parts.port, skip_instance_cache=True, **properties)
-    system.client = limited(system.client)
-    return system
+
+    def make() -> "HdfsFileSystem":
+        system = (kind or HdfsFileSystem)(parts.hostname, parts.port, skip_instance_cache=True, **properties)
+        system.client = limited(system.client)
+        return system
+
+    return kept((kind, parts.hostname, parts.port, frozenset(properties.items())), make)
 
 
 def _private_hdfs(parts: SplitResult) -> "type[HdfsFileSystem]":
@@ -226,12 +230,15 @@ def _of_arrow(system: "HdfsFileSystem") -> fs.FileSystem:
 
 
 def hdfs_client(connection: HdfsConnection) -> "HdfsClient":
-    """Return a client of HDFS."""
+    """Return a client of HDFS, one for the same settings."""
     with installed_for(f"connection {connection.id} to HDFS"):
         from hdfs_native import Client as HdfsClient
 
+        from makewhole.kept_hdfs import kept
         from makewhole.limited_hdfs import limited
-    return limited(HdfsClient(connection.url, _HDFS_PROPERTIES | dict(connection.properties)))
+    properties = _HDFS_PROPERTIES | dict(connection.properties)
+    asked_for = (connection.url, frozenset(properties.items()))
+    return kept(asked_for, lambda: limited(HdfsClient(connection.url, properties)))
 
 
 def s3_client(connection: ObjectStoreConnection) -> fs.S3FileSystem:

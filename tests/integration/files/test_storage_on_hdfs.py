@@ -1,5 +1,9 @@
 """Snapshots and evidence can be kept on HDFS: the storage writes there, and reads what it wrote."""
 
+import os
+import subprocess
+import sys
+
 import hdfs_native
 import polars as pl
 import pytest
@@ -9,6 +13,19 @@ from makewhole.lake.storage import Storage
 from tests.world.hdfs_servers import HdfsServers
 
 pytestmark = pytest.mark.integration
+
+_READ_OFTEN = """
+import sys
+from makewhole.config.connections import hdfs
+from makewhole.file_system import fsspec_file_system, hdfs_client
+from makewhole.lake.storage import Storage
+
+for number in range(8):
+    assert Storage(root=sys.argv[1]).read_bytes("kept/one") == b"x"
+    assert hdfs_client(hdfs("lake")).read(sys.argv[2]).read() == b"x"
+    system, path = fsspec_file_system(sys.argv[1])
+    assert system.cat_file(f"{path}/kept/one") == b"x"
+"""
 
 
 @pytest.mark.parametrize("user", ["", "lake@"], ids=["by its address", "with the properties of a connection"])
@@ -42,3 +59,18 @@ def test_what_is_written_to_hdfs_is_for_its_owner_alone(hdfs: HdfsServers) -> No
     assert len([one for one in found if not one.isdir]) == 3
     assert {(one.isdir, oct(one.permission)) for one in found} == {(True, "0o700"), (False, "0o600")}
     assert {oct(one.permission & 0o044) for one in client.list_status("/public", recursive=True)} == {"0o44"}
+
+
+def test_reads_share_no_connection_of_a_client_that_ends(hdfs: HdfsServers) -> None:
+    """The client says that a connection to a DataNode ended with the client that made it: between two answers of a read
+    that is no warning, but the end of the read."""
+    root = f"{hdfs.url}/storage_of_many"
+    Storage(root=root).write_bytes("kept/one", b"x")
+    done = subprocess.run(
+        [sys.executable, "-c", _READ_OFTEN, root, "/storage_of_many/kept/one"],
+        env={**os.environ, "AIRFLOW_CONN_LAKE": hdfs.connection, "RUST_LOG": "warn"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
