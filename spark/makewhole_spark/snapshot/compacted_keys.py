@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from makewhole.compute.decode.unread_keys import ComparedKeys, is_compacted_by_key
+from makewhole.compute.decode.unread_keys import ComparedKeys, is_compacted_by_key, may_take_other_keys
 from makewhole.kafka.topics import describe_settings
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import TopicPoint, has_log, is_by_coordinates
@@ -49,13 +49,6 @@ def with_those_before(keys: ComparedKeys, before: ComparedKeys | None) -> Compar
     """Return keys with those of before, where they are few: some may be like each other by chance."""
     is_few = keys.same + keys.others < _ENOUGH
     return keys + before if is_few and before is not None else keys
-
-
-def may_take_other_keys(point: TopicPoint, keys: ComparedKeys | None) -> bool:
-    """Return whether compaction may take a record of a business key that no newer record has: elements, which the newer
-    record of their Kafka key need not have, and records whose Kafka key does not have the business key, or of which
-    that is not known."""
-    return point.explode is not None or not (is_compacted_by_key(point.key) or (keys is not None and keys.agree))
 
 
 def lacks_compacted(pipeline: Pipeline, point: str, manifest: Mapping[str, Any]) -> bool:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from makewhole.compute.decode.unread_keys import ComparedKeys
+from makewhole.compute.decode.unread_keys import ComparedKeys, may_take_other_keys
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole_spark.snapshot.compacted_keys import (
@@ -12,7 +12,6 @@ from makewhole_spark.snapshot.compacted_keys import (
     compared_entry,
     compared_keys,
     lacks_compacted,
-    may_take_other_keys,
 )
 
 pytestmark = pytest.mark.unit

@@ -17,6 +17,7 @@ from makewhole.compute.decode.record_values import ValueShape
 from makewhole.compute.key_values import part_text
 from makewhole.compute.keys import KeyProblem, component_text
 from makewhole.model.places.record_paths import path_names, written_path
+from makewhole.model.points import TopicPoint
 
 _MOST_COMPARED = 1_000
 _MOST_FORMS = 16
@@ -106,6 +107,13 @@ def is_compacted_by_key(key: Sequence[str]) -> bool:
     """Return whether the records of one Kafka key have one business key, by the places of its parts: compaction leaves
     the last record of each business key then."""
     return all(map(is_in_record_key, key))
+
+
+def may_take_other_keys(point: TopicPoint, keys: ComparedKeys | None) -> bool:
+    """Return whether compaction may take a record of a business key that no newer record has: elements, which the newer
+    record of their Kafka key need not have, and records whose Kafka key does not have the business key, or of which
+    that is not known."""
+    return point.explode is not None or not (is_compacted_by_key(point.key) or (keys is not None and keys.agree))
 
 
 def compare_record_keys(batch: pa.RecordBatch, keys: pl.Series, parts: Sequence[str]) -> ComparedKeys:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from makewhole.compute.buckets import bucket_name, bucket_of
-from makewhole.compute.decode.unread_keys import ComparedKeys
+from makewhole.compute.decode.unread_keys import ComparedKeys, may_take_other_keys
 from makewhole.compute.frames import HASH, HASHES, REPLAYS, TAIL, empty, with_place
 from makewhole.compute.judge.judge_copies import committed_copies, mark_replays
 from makewhole.compute.judge.tombstones import log_order
@@ -28,7 +28,7 @@ from makewhole.model.points import TopicPoint
 from makewhole.model.window import PartitionRange
 from makewhole.window.context import WindowContext
 from makewhole_spark.reconcile.tails.tail_filters import TailFilters, may_hold, whole_pieces, write_filter
-from makewhole_spark.snapshot.compacted_keys import may_take_other_keys, with_those_before
+from makewhole_spark.snapshot.compacted_keys import with_those_before
 from makewhole_spark.snapshot.read_topics import split_range
 
 _RECORDS_PER_TASK = 2_000_000
