@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,7 +14,7 @@ from makewhole.compute.decode.record_values import ValueShape
 from makewhole.compute.decode.shapes.divided_records import decode_records
 from makewhole.compute.decode.shapes.elements import Elements
 from makewhole.compute.decode.shapes.repeated_elements import one_of_each
-from makewhole.compute.decode.unread_keys import unread_keys
+from makewhole.compute.decode.unread_keys import ComparedKeys, compare_record_keys, unread_keys
 from makewhole.compute.frames import (
     KEYS,
     NUMBERED_PLACE,
@@ -49,9 +49,9 @@ _IDENTITY = [
 ]
 
 
-def log_columns(shape: ValueShape) -> list[str]:
-    """Return the columns of the log reader that `topic_frame` needs."""
-    key = ["key"] if len(shape.key) == 1 or shape.needs_record_key else []
+def log_columns(shape: ValueShape, *, compares_keys: bool = False) -> list[str]:
+    """Return the columns of the log reader that `topic_frame` needs, or `topic_records` that compares keys."""
+    key = ["key"] if len(shape.key) == 1 or shape.needs_record_key or compares_keys else []
     return [*_IDENTITY, "timestamp", *key, "value", "headers", "is_replayed"]
 
 
@@ -59,12 +59,14 @@ def log_columns(shape: ValueShape) -> list[str]:
 class NormalisedRecords:
     """The records of a batch: the copies of keys (`STORED_TOPIC_KEYS`), those without a usable key (`UNDECODABLE`), and
     the tombstones that delete their keys on purpose (`TOMBSTONES`), which are no copies. `elements`: how many with a
-    usable key their arrays have; 0 where records are not divided."""
+    usable key their arrays have; 0 where records are not divided. `compared`: their Kafka keys with their business
+    keys, where these were compared."""
 
     copies: pl.DataFrame
     undecodable: pl.DataFrame
     tombstones: pl.DataFrame
     elements: int = 0
+    compared: ComparedKeys = field(default_factory=ComparedKeys)
 
 
 def topic_frame(batch: pa.RecordBatch, shape: ValueShape) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -79,10 +81,11 @@ def stored_topic_frame(batch: pa.RecordBatch, shape: ValueShape) -> tuple[pl.Dat
     return records.copies, records.undecodable
 
 
-def topic_records(batch: pa.RecordBatch, shape: ValueShape) -> NormalisedRecords:
+def topic_records(batch: pa.RecordBatch, shape: ValueShape, *, compares_keys: bool = False) -> NormalisedRecords:
     """Normalise a batch of the log reader, element by element where records are divided. Aborted tombstones say nothing
-    and are left out."""
+    and are left out. `compares_keys`: compare Kafka's keys (column `key`) with the business keys, too."""
     batch, decoded = decode_records(batch, shape)
+    compared = compare_record_keys(batch, decoded["key"], shape.key) if compares_keys else ComparedKeys()
     log = pl.from_arrow(batch.select(_IDENTITY))
     assert isinstance(log, pl.DataFrame)
     milliseconds = pl.Series("ms", pl.from_arrow(batch.column("timestamp").cast(pa.int64())), dtype=pl.Int64)
@@ -103,6 +106,7 @@ def topic_records(batch: pa.RecordBatch, shape: ValueShape) -> NormalisedRecords
         undecodable=_typed(bad, UNDECODABLE),
         tombstones=_typed(tombstones.filter(~pl.col("is_aborted")), TOMBSTONES),
         elements=0 if shape.elements is None else len(frame),
+        compared=compared,
     )
 
 

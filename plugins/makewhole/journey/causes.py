@@ -56,6 +56,7 @@ CAUSE_MEANINGS: Mapping[Cause, str] = {
     Cause.KEY_NOT_WHOLE: "records of it are, or may be, in another window or in what the log lost: no sum is known",
     Cause.NO_AMOUNT: "one of its records has no identity, or an amount that cannot be added exactly",
     Cause.UNREADABLE_RECORD: "a record of the window that could not be read may be of this key",
+    Cause.COMPACTED: "compaction goes by Kafka's key, which is not known to be this key: it may have taken the record",
 }
 
 

@@ -123,6 +123,7 @@ class Cause(StrEnum):
     KEY_NOT_WHOLE = "key_not_whole"  # records of the key are, or may be, where this window cannot add them up
     NO_AMOUNT = "no_amount"  # a record has no identity, or an amount that cannot be added exactly
     UNREADABLE_RECORD = "unreadable_record"  # a record of the window that could not be read may be of this key
+    COMPACTED = "compacted"  # compaction, which goes by another key than this, may have taken its record
 
 
 @dataclass(frozen=True, kw_only=True)

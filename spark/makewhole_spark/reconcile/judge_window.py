@@ -62,6 +62,7 @@ from makewhole_spark.reconcile.tails.log_tail import KeysOfTopic, TailTask, head
 from makewhole_spark.reconcile.topics_alone import results_of_topics
 from makewhole_spark.reconcile.write_index import IndexTask, KeyRuns, WrittenRun, index_tasks, key_runs, write_run
 from makewhole_spark.replayed import require_replayed
+from makewhole_spark.snapshot.compacted_keys import compared_keys
 
 logger = logging.getLogger(__name__)
 _JOURNAL_FINDINGS = 1_000_000
@@ -213,6 +214,7 @@ def _tasks_with_tails(
             wanted=_files_at(point, (answer.wanted for answer in answers)),
             late=_files_at(point, (answer.late_wanted for answer in answers)),
             to_order=_files_at(point, (answer.to_order for answer in answers)),
+            compared=compared_keys(neighbours.manifests[point]),
         )
         for point in sorted({name for answer in answers for name in (*answer.wanted, *answer.to_order)})
     }

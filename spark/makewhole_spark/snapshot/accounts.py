@@ -15,6 +15,7 @@ from makewhole.model.points import TopicPoint
 from makewhole.model.window import Accounting, PartitionRange
 from makewhole.window.context import WindowContext
 from makewhole.window.opening.coordinates import may_be_compacted, require_no_compaction
+from makewhole_spark.snapshot.compacted_keys import compared_entry
 from makewhole_spark.snapshot.read_piece import PieceRead, point_folder
 
 SEQUENCES_BEFORE = "sequences_before"
@@ -138,6 +139,7 @@ def log_manifest(
         "leader_epochs": {at: account.leader_epochs for at, account in by_partition.items()},
         SEQUENCES_BEFORE: sequences_of(before),
         UNNUMBERED: sum(read.unnumbered for account in accounts for read in account.reads),
+        **compared_entry((read.compared for account in accounts for read in account.reads), before),
         **_write_sequences(context, f"{folder}/sequences.json", accounts, before),
     }
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from makewhole.compute.buckets import bucket_name, split_by_bucket
 from makewhole.compute.decode.coordinates import UNNUMBERED
+from makewhole.compute.decode.unread_keys import ComparedKeys
 from makewhole.compute.frames import NEVER_NULL, TOMBSTONES, UNDECODABLE
 from makewhole.compute.key_values import without_key
 from makewhole.compute.normalise import log_columns, stored_table_frame, topic_records
@@ -40,13 +41,15 @@ _NO_FILES: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, kw_only=True)
 class TopicPiece:
-    """Offsets of one partition, for one task. `bucket_count`: of the buckets to write."""
+    """Offsets of one partition, for one task. `bucket_count`: of the buckets to write. `compares_keys`: Kafka's keys
+    with the business keys."""
 
     context: WindowContext
     point: TopicPoint
     bucket_count: int
     range: PartitionRange
     window_lo: int
+    compares_keys: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +83,8 @@ class PieceRead:
 
     For a topic: `first_record_ms` is the timestamp of its first data record, aborted or not; `expired` are all spans
     that were gone before they could be read, `truncated` those of them that a truncation took; `sequences` audits the
-    producers of this piece alone; `unnumbered` records carry no producer id.
+    producers of this piece alone; `unnumbered` records carry no producer id; `compared`: its Kafka keys with its
+    business keys, None where they were not compared.
     """
 
     files: tuple[tuple[str, str], ...]
@@ -99,6 +103,7 @@ class PieceRead:
     sequences: SequenceAudit | None = None
     first_record_ms: int | None = None
     unnumbered: int = 0
+    compared: ComparedKeys | None = None
     unreadable: tuple[UnreadableFile, ...] = ()
     looked_at: int = 0
     gone: tuple[int, ...] = ()
@@ -222,20 +227,21 @@ def read_topic_piece(piece: TopicPiece) -> PieceRead:
     archive = context.storage.uri(f"{writer.folder}/archive")
     segment = SegmentWriter(archive, piece.range, window_lo=piece.window_lo)
     with closing(BrokerLog(context.kafka(piece.point))) as broker:
-        columns = log_columns(shape)
+        columns = log_columns(shape, compares_keys=piece.compares_keys)
         reader = read_range(
             broker, piece.range, include_aborted=True, columns=columns, has_views=True, on_fetched=segment.write
         )
         first_record_ms: int | None = None
-        elements = 0
+        elements, compared = 0, ComparedKeys()
         try:
             for batch in reader.batches():
                 if first_record_ms is None and len(batch):
                     first_record_ms = batch.column("timestamp").cast(pa.int64())[0].as_py()
-                records = topic_records(batch, shape)
+                records = topic_records(batch, shape, compares_keys=piece.compares_keys and not compared.others)
                 writer.add((records.copies, records.undecodable))
                 writer.add_tombstones(records.tombstones)
                 elements += records.elements
+                compared += records.compared
         except BaseException:
             segment.discard()
             writer.close()
@@ -258,6 +264,7 @@ def read_topic_piece(piece: TopicPiece) -> PieceRead:
         truncated=tuple(account.truncated),
         sequences=reader.sequences,
         first_record_ms=first_record_ms,
+        compared=compared if piece.compares_keys else None,
     )
 
 

@@ -22,6 +22,7 @@ from makewhole_spark.snapshot.accounts import (
     log_manifest,
     partition_accounts,
 )
+from makewhole_spark.snapshot.compacted_keys import compares_keys
 from makewhole_spark.snapshot.leader_changes import TopicReading, with_doubts
 from makewhole_spark.snapshot.read_piece import PieceRead, TopicPiece, read_piece
 from makewhole_spark.snapshot.reading import Reading, TakenSnapshot, manifest_of
@@ -85,10 +86,18 @@ def _topic_id(context: WindowContext, point: TopicPoint) -> str:
 def _topic_pieces(reading: Reading, point: TopicPoint, now_id: str) -> Iterator[TopicPiece]:
     """Yield the pieces of a topic; none of a topic recreated since the window was opened: other windows have those."""
     context, buckets = reading.context, reading.buckets
+    compares = compares_keys(context, point)
     for whole in context.window.ranges[point.name]:
         if whole.topic_id == now_id:
             for piece in split_range(whole, _RECORDS_PER_TASK):
-                yield TopicPiece(context=context, point=point, bucket_count=buckets, range=piece, window_lo=whole.lo)
+                yield TopicPiece(
+                    context=context,
+                    point=point,
+                    bucket_count=buckets,
+                    range=piece,
+                    window_lo=whole.lo,
+                    compares_keys=compares,
+                )
 
 
 def _taken_topic(

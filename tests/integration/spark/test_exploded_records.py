@@ -192,8 +192,8 @@ def test_a_row_whose_line_was_compacted_away_is_not_unexpected(lines: Lines) -> 
     context = shop.judged()
     assert shop.accounting(context)["compacted"] > 0
     assert shop.found(context, HOP) == {
-        '["A","1"]': ("undecidable", "unreadable_record"),
-        '["A","2"]': ("undecidable", "unreadable_record"),
+        '["A","1"]': ("undecidable", "compacted"),
+        '["A","2"]': ("undecidable", "compacted"),
         '["B","1"]': ("missing", "lost_after_topic"),
     }
 

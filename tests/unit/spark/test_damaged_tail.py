@@ -9,6 +9,7 @@ import pytest
 
 from makewhole.compensation.verification import committed_since
 from makewhole.compensation.verification.committed_since import StartOffsets, written_actions_since
+from makewhole.compute.decode.unread_keys import ComparedKeys
 from makewhole.compute.frames import HASH, REPLAYS
 from makewhole.compute.keys import with_hash
 from makewhole.lake.rows_by_bucket import BucketRows
@@ -44,7 +45,9 @@ DAMAGED = [SOUND[0], damaged(SOUND[1]), SOUND[2]]
 HOLE = [SOUND[0], SOUND[2]]
 
 
-def tail(folder: Path, monkeypatch: pytest.MonkeyPatch, log: Log, *, is_open: bool) -> TailRead:
+def tail(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, log: Log, *, is_open: bool, compared: ComparedKeys | None = None
+) -> TailRead:
     """Read offsets 10 to 15 of a log for the key `late`."""
     monkeypatch.setattr(log_tail, "BrokerLog", lambda _: log)
     monkeypatch.setattr(log_tail, "compared_sets", lambda *_: ())
@@ -62,6 +65,7 @@ def tail(folder: Path, monkeypatch: pytest.MonkeyPatch, log: Log, *, is_open: bo
         is_open=is_open,
         wanted=(keys,),
         replays=BucketRows.none(REPLAYS),
+        compared=compared,
     )
     return read_tail(task)
 
@@ -75,6 +79,25 @@ def test_what_cannot_be_read_of_a_tail_counts_as_gone(
     read = tail(tmp_path, monkeypatch, log, is_open=is_open)
 
     assert (read.expired, len(read.files)) == (unread, 0 if unread else 1)
+
+
+@pytest.mark.parametrize(
+    ("compared", "unread"),
+    [(None, 2), (ComparedKeys(), 0), (ComparedKeys(same=9), 0), (ComparedKeys(same=9, others=1), 2)],
+    ids=["not compared", "its own records", "the same key", "another key"],
+)
+def test_what_compaction_took_of_a_tail_counts_as_gone_where_it_may_be_of_another_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compared: ComparedKeys | None, unread: int
+) -> None:
+    assert tail(tmp_path, monkeypatch, Log(HOLE), is_open=False, compared=compared).expired == unread
+
+
+def test_records_of_a_tail_with_another_kafka_key_count_against_those_of_the_window(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_customer = plain_batch(14, [(0, b"customer", b'{"id":"d"}', [])])
+    log, same = Log([SOUND[0], by_customer]), ComparedKeys(same=1000)
+    assert tail(tmp_path, monkeypatch, log, is_open=False, compared=same).expired == 2
 
 
 @pytest.mark.parametrize(("batches", "is_complete"), [(SOUND, True), (DAMAGED, False), (HOLE, False)])

@@ -26,8 +26,9 @@ class UndecidableSpans:
 
 @dataclass(frozen=True, kw_only=True)
 class UnreadRecords:
-    """The records of a topic that could not be read: the keys (`HASHES`) of those whose key is known all the same, and
-    whether there are others (`is_any`), which may be of any key; `spans`: the times of windows before with others."""
+    """The records of a topic that could not be read, or that compaction took: the keys (`HASHES`) of those whose key is
+    known all the same, and whether there are others (`is_any`), which may be of any key; `spans`: the times of windows
+    before with others."""
 
     keys: pl.DataFrame
     is_any: bool = False
@@ -112,12 +113,19 @@ def mark_undecidable(judged: pl.DataFrame, open_spans: UndecidableSpans) -> pl.D
 
 
 def mark_unreadable(
-    judged: pl.DataFrame, source: UnreadRecords, target: UnreadRecords, lags: Lags, *, takes_latest: bool = False
+    judged: pl.DataFrame,
+    source: UnreadRecords,
+    target: UnreadRecords,
+    lags: Lags,
+    *,
+    takes_latest: bool = False,
+    cause: Cause = Cause.UNREADABLE_RECORD,
 ) -> pl.DataFrame:
-    """Turn every verdict of `judged` (`JUDGED`) into undecidable that a record which could not be read may change: of a
-    key that a topic does not have, of a row without a record, and of values that differ. In windows before, its key has
-    a time by which the record may lie there, as with offsets that were gone (`undecidable_spans`). Where the latest
-    version counts (`takes_latest`), a record of the source may be one that deleted a key which is missing, too."""
+    """Turn every verdict of `judged` (`JUDGED`) into undecidable, for this cause, that a record which could not be read
+    may change: of a key that a topic does not have, of a row without a record, and of values that differ. In windows
+    before, its key has a time by which the record may lie there, as with offsets that were gone (`undecidable_spans`).
+    Where the latest version counts (`takes_latest`), a record of the source may be one that deleted a key which is
+    missing, too."""
     target = target.widened(before=lags.settle)
     deletions = (source.widened(after=lags.settle),) if takes_latest else ()
     for verdict, unread in (
@@ -130,7 +138,7 @@ def mark_unreadable(
             is_there = records.may_be(judged) | in_span
             may_be = (pl.col("verdict") == verdict.value) & is_there
             judged = judged.with_columns(
-                pl.when(may_be).then(pl.lit(Cause.UNREADABLE_RECORD.value)).otherwise("hint").alias("hint"),
+                pl.when(may_be).then(pl.lit(cause.value)).otherwise("hint").alias("hint"),
                 pl.when(may_be).then(pl.lit(Verdict.UNDECIDABLE.value)).otherwise("verdict").alias("verdict"),
             )
     return judged

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
+from makewhole.compute.decode.unread_keys import is_compacted_by_key
 from makewhole.kafka.offsets import TopicLog
 from makewhole.kafka.scan.topic import ScanRequest, scan_topic
 from makewhole.kinds import tables_of
@@ -111,6 +112,7 @@ class _Examiner:
             forbids_loss=forbids_loss([*into, *from_here]) or point in pipeline.topics_alone,
             forbids_repeats=any(claim_of(hop).delivery.forbids_repeats for hop in into),
             is_of_events=is_of_events(pipeline, point),
+            is_compacted_by_key=is_compacted_by_key(point.key),
             needed=needed_time(pipeline),
             longest_pending=pipeline.pending_max_age,
             has_group=any(hop.consumer_group is not None for hop in from_here),

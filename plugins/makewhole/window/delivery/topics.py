@@ -18,12 +18,14 @@ _SHORTEST_MEMORY = timedelta(hours=1)
 @dataclass(frozen=True, kw_only=True)
 class JudgedTopic:
     """A topic with what its log shows, and what is claimed of it. `needed`: how long a record, or a tombstone, has to
-    be there. `group`: whether a reader keeps its offsets in Kafka."""
+    be there. `is_compacted_by_key`: Kafka's key is the business key, by the file. `has_group`: a reader keeps its
+    offsets in Kafka."""
 
     scan: TopicScan
     forbids_loss: bool
     forbids_repeats: bool
     is_of_events: bool
+    is_compacted_by_key: bool
     needed: timedelta
     longest_pending: timedelta
     has_group: bool
@@ -186,6 +188,18 @@ def _compaction(topic: JudgedTopic) -> Iterator[Weakness]:
             fault=Fault.COMPACTION,
         )
         return
+    if not topic.is_compacted_by_key:
+        yield Weakness(
+            severity=Severity.RISK,
+            thing=topic.thing,
+            setting="cleanup.policy",
+            value=topic.value("cleanup.policy") or "",
+            expected="delete, or Kafka's key as the point's key",
+            because="where Kafka's key is another one, compaction takes the only record of a key",
+            remedy="write `key: kafka.key`, or a field of it, where records have their key there; or "
+            + topic.set_to("cleanup.policy", "delete"),
+            fault=Fault.COMPACTION,
+        )
     kept = topic.number("delete.retention.ms")
     if kept is not None and timedelta(milliseconds=kept) < topic.needed:
         yield _too_short(topic, "delete.retention.ms", kept, "who reads later never sees that a key was deleted")

@@ -91,8 +91,9 @@ class PointIndex:
 class BucketEnd:
     """Knowledge of the keys of a bucket at one end of a hop: the `files` of its slice, and those of `before` and
     `after`, the windows around this one (of a ledger, and under `upsert` of any source); its `index`; of a topic also
-    the history of its `log`, the records that could not be `unread`, the `replays` (`REPLAYS`) that compensation wrote
-    to it, and the file of its producers' `sequences`."""
+    the history of its `log`, the records that could not be `unread`, those that were `compacted` and may have been the
+    only ones of their keys, the `replays` (`REPLAYS`) that compensation wrote to it, and the file of its producers'
+    `sequences`."""
 
     files: tuple[str, ...] = ()
     before: WindowFiles = field(default_factory=WindowFiles)
@@ -100,6 +101,7 @@ class BucketEnd:
     index: PointIndex = field(default_factory=PointIndex)
     log: LogHistory = field(default_factory=LogHistory)
     unread: UnreadOfBucket = field(default_factory=UnreadOfBucket)
+    compacted: UnreadRecords = field(default_factory=UnreadRecords.none)
     replays: BucketRows = field(default_factory=partial(BucketRows.none, REPLAYS))
     sequences: str | None = None
 

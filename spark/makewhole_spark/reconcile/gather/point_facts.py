@@ -9,6 +9,7 @@ from makewhole.compute.buckets import files_of_bucket, shares_keys
 from makewhole.compute.frames import REPLAYS
 from makewhole.compute.indexed_keys.former_readings import numbered_number
 from makewhole.compute.judge.log_history import LogHistory
+from makewhole.compute.judge.undecidable import UnreadRecords
 from makewhole.gate.summary import PointEvidence
 from makewhole.journal.key_index.runs import IndexedRun
 from makewhole.key_index.files import IndexFile
@@ -21,7 +22,7 @@ from makewhole_spark.reconcile.bucket.task import BucketEnd, PointIndex
 from makewhole_spark.reconcile.bucket.window_files import FilesOfWindows
 from makewhole_spark.reconcile.gather.ledger_files import ledger_files
 from makewhole_spark.reconcile.gather.neighbouring_windows import NeighbouringWindows
-from makewhole_spark.reconcile.gather.unread_records import UnreadOfPoint, unread_records
+from makewhole_spark.reconcile.gather.unread_records import UnreadOfPoint, compacted_records, unread_records
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +35,7 @@ class PointFacts:
     runs: "_PointRuns"
     log: LogHistory
     unread: UnreadOfPoint
+    compacted: UnreadRecords
     replays: RowsByBucket
     sequences: str | None
     is_topic: bool
@@ -61,11 +63,13 @@ class PointFacts:
     @classmethod
     def _of(cls, neighbours: NeighbouringWindows, hop: Hop, point: str, replays: RowsByBucket) -> "PointFacts":
         is_topic = has_log(neighbours.context.pipeline.points[point])
+        other = hop.source if point == hop.target else hop.target
         return cls(
             files=neighbours.manifests[point]["files"],
             runs=_PointRuns.of(neighbours, point),
             log=neighbours.log(point),
-            unread=unread_records(neighbours, point, other=hop.source if point == hop.target else hop.target),
+            unread=unread_records(neighbours, point, other=other),
+            compacted=compacted_records(neighbours, point, other=other),
             replays=replays,
             sequences=neighbours.manifests[point].get("sequences"),
             is_topic=is_topic,
@@ -81,6 +85,7 @@ class PointFacts:
             index=self._index(self.runs.files(bucket, without)),
             log=self.log,
             unread=self.unread.in_bucket(bucket),
+            compacted=self.compacted,
             replays=self.replays.in_bucket(bucket),
             sequences=self.sequences,
         )

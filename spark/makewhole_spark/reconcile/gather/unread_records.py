@@ -1,22 +1,22 @@
-"""Find the records of a topic that could not be read, in a window and in those around it, and the keys that they may
-have."""
+"""Find the records of a topic that could not be read, in a window and in those around it, with the keys that they may
+have, and where compaction took records that may have been of any key."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
 from makewhole.compute.frames import HASH, HASHES, UNDECODABLE, empty
 from makewhole.compute.judge.log_history import TimeSpan
+from makewhole.compute.judge.undecidable import UnreadRecords
 from makewhole.compute.keys import with_hash
 from makewhole.lake.rows_by_bucket import RowsByBucket
-from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import has_log
 from makewhole.model.window import Window
 from makewhole_spark.reconcile.bucket.task import UnreadOfBucket
 from makewhole_spark.reconcile.gather.ledger_files import reached_windows
 from makewhole_spark.reconcile.gather.neighbouring_windows import Manifests, NeighbouringWindows
+from makewhole_spark.snapshot.compacted_keys import lacks_compacted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,16 +42,49 @@ def unread_records(neighbours: NeighbouringWindows, point: str, *, other: str) -
     """
     if not has_log(neighbours.context.pipeline.points[point]):
         return UnreadOfPoint(keys=neighbours.by_bucket(f"{point}/unread", (), HASHES), is_any=False)
+    before, after = _windows_around(neighbours, other)
     own = _business_keys(neighbours, neighbours.manifests, point)
-    before = _business_keys_of(neighbours, _windows_before(neighbours, other), point)
-    after = _business_keys_of(neighbours, neighbours.later, point)
-    named = pl.concat([own, *(keys for _, keys in (*before, *after))]).drop_nulls().unique().sort()
+    of_before, of_after = (
+        [_business_keys(neighbours, neighbours.manifests_of(window), point) for window in windows]
+        for windows in (before, after)
+    )
+    named = pl.concat([own, *of_before, *of_after]).drop_nulls().unique().sort()
     hashes = with_hash(pl.DataFrame({"key": named})).select(HASH) if len(named) else empty(HASHES)
     return UnreadOfPoint(
         keys=neighbours.by_bucket(f"{point}/unread", [hashes], HASHES),
-        is_any=any(keys.null_count() for keys in (own, *(keys for _, keys in after))),
-        spans=tuple(TimeSpan(start=window.start, end=window.end) for window, keys in before if keys.null_count()),
+        is_any=any(keys.null_count() for keys in (own, *of_after)),
+        spans=_spans(window for window, keys in zip(before, of_before, strict=True) if keys.null_count()),
     )
+
+
+def compacted_records(neighbours: NeighbouringWindows, point: str, *, other: str) -> UnreadRecords:
+    """Return the records of a point that compaction took and that may have been the only ones of any key, in the same
+    windows; none where the newer record of a Kafka key has the business key."""
+    pipeline = neighbours.context.pipeline
+    if not has_log(pipeline.points[point]):
+        return UnreadRecords.none()
+    before, after = _windows_around(neighbours, other)
+
+    def lacks(manifests: Manifests) -> bool:
+        return lacks_compacted(pipeline, point, manifests.get(point, {}))
+
+    return UnreadRecords(
+        keys=empty(HASHES),
+        is_any=lacks(neighbours.manifests) or any(lacks(neighbours.manifests_of(window)) for window in after),
+        spans=_spans(window for window in before if lacks(neighbours.manifests_of(window))),
+    )
+
+
+def _windows_around(neighbours: NeighbouringWindows, other: str) -> tuple[list[Window], Sequence[Window]]:
+    """Return the windows before this one in which keys of the `other` end may have their records, and those after it
+    that were judged; their manifests are read."""
+    before, after = _windows_before(neighbours, other), neighbours.later
+    neighbours.read_manifests([*before, *after])
+    return before, after
+
+
+def _spans(windows: Iterable[Window]) -> tuple[TimeSpan, ...]:
+    return tuple(TimeSpan(start=window.start, end=window.end) for window in windows)
 
 
 def _windows_before(neighbours: NeighbouringWindows, other: str) -> list[Window]:
@@ -59,24 +92,9 @@ def _windows_before(neighbours: NeighbouringWindows, other: str) -> list[Window]
     return [windows[number] for number in sorted(windows)]
 
 
-def _business_keys_of(
-    neighbours: NeighbouringWindows, windows: Sequence[Window], point: str
-) -> list[tuple[Window, pl.Series]]:
-    neighbours.read_manifests(windows)
-    return [(window, _business_keys(neighbours, neighbours.manifests_of(window), point)) for window in windows]
-
-
 def _business_keys(neighbours: NeighbouringWindows, manifests: Manifests, point: str) -> pl.Series:
     """Return the business keys of a snapshot's unreadable records; null of those that may be of any key."""
     manifest = manifests.get(point, {})
     files = tuple(manifest.get("undecodable_files", ()))
     records = neighbours.context.storage.read_parquet(files, list(UNDECODABLE)) if files else None
-    keys = (empty(UNDECODABLE) if records is None else records)["business_key"]
-    return keys.extend_constant(None, int(lacks_elements(neighbours.context.pipeline, point, manifest)))
-
-
-def lacks_elements(pipeline: Pipeline, point: str, manifest: Mapping[str, Any]) -> bool:
-    """Return whether compaction took records with elements that no newer record of their Kafka key need have: where
-    elements are events, they are part of the log as what could not be read is. Versions refuse such a topic."""
-    topic = pipeline.points[point]
-    return has_log(topic) and topic.explode is not None and (manifest.get("accounting") or {}).get("compacted", 0) > 0
+    return (empty(UNDECODABLE) if records is None else records)["business_key"]

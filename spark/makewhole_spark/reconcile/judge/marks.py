@@ -50,7 +50,8 @@ def mark_exceptions(task: BucketTask, judged: pl.DataFrame, looked_up: Gathered)
 
     - before_baseline: missing, unexpected → before_baseline; undecidable where it is not known from when on to judge.
     - undecidable, for a part of a log that is gone: missing, unexpected, mismatched → undecidable.
-    - unreadable, for a record that could not be read: missing, unexpected, mismatched → undecidable.
+    - unreadable, for a record that could not be read, or was compacted by another key than its own: missing,
+      unexpected, mismatched → undecidable.
     - uncommitted at a source, for a row whose record is in or behind an open transaction: unexpected → undecidable, but
       for keys that left the filter.
     - placeholders: none; it names the cause where a value is not known.
@@ -70,11 +71,15 @@ def mark_exceptions(task: BucketTask, judged: pl.DataFrame, looked_up: Gathered)
     pipeline, known = task.context.pipeline, looked_up.known
     lags = Lags(settle=pipeline.settle, longest=pipeline.late + pipeline.pending_max_age)
     logs = task.log_of(task.hop.source, task.source), task.log_of(task.hop.target, task.target)
-    of_source, of_target = (end.unread.read(task.context.storage) for end in (task.source, task.target))
+    source, target = task.source, task.target
+    of_source, of_target = (end.unread.read(task.context.storage) for end in (source, target))
     marked = mark_before_baseline(judged, task.limits.baseline)
     marked = mark_undecidable(marked, undecidable_spans(*logs, lags))
     takes_latest = task.hop.semantics is Semantics.UPSERT
     marked = mark_unreadable(marked, of_source, of_target, lags, takes_latest=takes_latest)
+    marked = mark_unreadable(
+        marked, source.compacted, target.compacted, lags, takes_latest=takes_latest, cause=Cause.COMPACTED
+    )
     is_unmatched = has_verdict(Verdict.UNEXPECTED) & ~has_left()
     marked = explained(marked, is_unmatched, uncommitted_at_sources(task), Cause.IN_FLIGHT)
     marked = name_placeholders(marked, known.source, known.target)

@@ -40,7 +40,7 @@ from makewhole.compute.judge.undecidable import (
 from makewhole.compute.versions import shown_version
 from makewhole.model.hops import Hop
 from makewhole.model.points import can_look_up
-from makewhole.model.verdict import DIFFERING, Verdict
+from makewhole.model.verdict import DIFFERING, Cause, Verdict
 from makewhole.window.context import WindowContext
 from makewhole_spark.reconcile.bucket.task import BucketTask, OtherSource
 from makewhole_spark.reconcile.judge.copies_outside import ledger_copies_outside, source_copies_outside
@@ -270,10 +270,11 @@ def _left_by_both(task: BucketTask, other: OtherSource, keys: pl.DataFrame) -> p
 
 def mark_unknown_to_others(task: BucketTask, judged: pl.DataFrame, lags: Lags) -> pl.DataFrame:
     """Turn unexpected keys of `judged` (`JUDGED`), and keys that differ, into undecidable ones of which another source
-    may have had a record: in a part of its log that is gone, or one that could not be read."""
+    may have had a record: in a part of its log that is gone, or one that could not be read or was compacted."""
     for other in task.elsewhere.other_sources:
         spans = undecidable_spans(task.log_of(other.hop.source, other.end), LogHistory(), lags)
         unread = other.end.unread.read(task.context.storage)
         judged = mark_undecidable(judged, replace(spans, missing=()))
         judged = mark_unreadable(judged, unread, UnreadRecords.none(), lags)
+        judged = mark_unreadable(judged, other.end.compacted, UnreadRecords.none(), lags, cause=Cause.COMPACTED)
     return judged

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from makewhole.compute.buckets import bucket_name, bucket_of
+from makewhole.compute.decode.unread_keys import ComparedKeys, may_take_other_keys
 from makewhole.compute.frames import HASH, HASHES, REPLAYS, TAIL, empty, with_place
 from makewhole.compute.judge.judge_copies import committed_copies, mark_replays
 from makewhole.compute.judge.tombstones import log_order
@@ -27,6 +28,7 @@ from makewhole.model.points import TopicPoint
 from makewhole.model.window import PartitionRange
 from makewhole.window.context import WindowContext
 from makewhole_spark.reconcile.tails.tail_filters import TailFilters, may_hold, whole_pieces, write_filter
+from makewhole_spark.snapshot.compacted_keys import with_those_before
 from makewhole_spark.snapshot.read_topics import split_range
 
 _RECORDS_PER_TASK = 2_000_000
@@ -38,12 +40,13 @@ FindReplays = Callable[[str, str, Mapping[int, int]], RowsByBucket]
 class KeysOfTopic:
     """Files of hashes to look for around the windows of a topic: whose copies are `wanted`, the `late` ones of them
     before the first window, too, and those of which records and tombstones are needed in their order. They are judged
-    in so many `buckets`."""
+    in so many `buckets`. `compared`: the Kafka keys of the window's records with their business keys."""
 
     buckets: int
     wanted: tuple[str, ...]
     late: tuple[str, ...] = ()
     to_order: tuple[str, ...] = ()
+    compared: ComparedKeys | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +56,8 @@ class TailTask:
 
     `is_open`: behind the stable offset. `wanted`: files of hashes to look for; `to_order`: of those of which records
     and tombstones are needed in their order. `filter`: the file of the filter of the keys of a piece that was read
-    before; `filters`: the folder in which that of a piece is left that is read whole for the first time.
+    before; `filters`: the folder in which that of a piece is left that is read whole for the first time. `compared`:
+    the Kafka keys of the window's records with their business keys; None: they were not compared.
     """
 
     context: WindowContext
@@ -67,14 +71,15 @@ class TailTask:
     is_before: bool = False
     filter: str | None = None
     filters: str | None = None
+    compared: ComparedKeys | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class TailRead:
     """Files of the copies that were found (`TAIL`), and of records and tombstones in their order (`LOG_ORDER`).
     `buckets`: those that any of them are in. `offsets`: number of those that were read, or tried; `expired`: of those
-    that were gone before, or could not be read (damaged batches and holes, too), or had elements and were compacted,
-    and may be of a wanted key."""
+    that were gone before, or could not be read (damaged batches and holes, too), or were compacted by another key than
+    the business key, and may be of a wanted key."""
 
     files: tuple[str, ...]
     offsets: int
@@ -115,6 +120,7 @@ def tail_tasks(
                     to_order=() if is_open else keys.to_order,
                     filter=filters.file_of(piece) if is_kept else None,
                     filters=filters.folder if is_kept else None,
+                    compared=keys.compared,
                 )
 
 
@@ -142,6 +148,7 @@ def head_tasks(
                 wanted=keys.late,
                 replays=BucketRows.none(REPLAYS),
                 is_before=True,
+                compared=keys.compared,
             )
 
 
@@ -174,11 +181,12 @@ def read_tail(task: TailTask) -> TailRead:
     is_new = task.filters is not None and task.filter is None
     keys = [empty(HASHES)]
     shape = task.context.value_shape(task.point)
-    copies, ordered, unread, has_bad = [], [], 0, False
+    copies, ordered, unread, has_bad, compared = [], [], 0, False, ComparedKeys()
     with closing(BrokerLog(task.context.kafka(task.point))) as broker:
         reader = read_range(broker, task.range, isolation="uncommitted" if task.is_open else "committed")
         for batch in reader.batches():
-            records = topic_records(batch, shape)
+            records = topic_records(batch, shape, compares_keys=task.compared is not None and not compared.others)
+            compared += records.compared
             unread += _unread(records.undecodable, wanted, to_order)
             has_bad = has_bad or len(records.undecodable) > 0
             keys += [frame.select(HASH) for frame in (records.copies, records.tombstones) if is_new]
@@ -186,7 +194,8 @@ def read_tail(task: TailTask) -> TailRead:
             if len(to_order):
                 ordered.append(_ordered(task, records.copies, to_order))
                 ordered.append(_ordered(task, records.tombstones, to_order))
-    compacted = reader.accounting.compacted if task.point.explode is not None else 0  # no newer record need have them
+    known = None if task.compared is None else with_those_before(compared, task.compared)
+    compacted = reader.accounting.compacted if may_take_other_keys(task.point, known) else 0
     if is_new and task.filters is not None and not has_bad and not compacted:
         write_filter(storage, task.filters, reader, pl.concat(keys))
     return TailRead(

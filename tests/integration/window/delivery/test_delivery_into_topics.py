@@ -1,6 +1,7 @@
 """Test what is found of topics, their producers and the groups that read them, each wrong in one way."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -58,12 +59,15 @@ def test_a_pipeline_that_accepts_losses_does_not_ask_for_what_prevents_them(clea
 
 def test_deletions_of_a_compacted_topic_are_kept_as_long_as_they_are_needed(clean: ReconciledShop) -> None:
     clean.sql("alter table warehouse add primary key (id)")
-    clean.describe(hop={"consumer_group": clean.topic}, is_upsert=True, has_version=False, is_observing=True)
+    described: dict[str, Any] = {"hop": {"consumer_group": clean.topic}, "is_upsert": True, "is_observing": True}
+    clean.describe(topic_key="kafka.key", **described)
     clean.change_topic(cleanup_policy="compact", delete_retention_ms=60_000)
 
     assert found(clean) == [(BROKEN, "delete.retention.ms")]
     clean.change_topic(delete_retention_ms=3 * 86_400_000)
     assert found(clean) == []
+    clean.describe(**described)
+    assert found(clean) == [(RISK, "cleanup.policy")]
 
 
 def test_one_replica_is_named_whatever_min_insync_replicas_is(clean: ReconciledShop) -> None:

@@ -9,7 +9,12 @@ import pytest
 from makewhole.compute.decode.json_values import JSON
 from makewhole.compute.decode.record_values import ValueShape
 from makewhole.compute.decode.shapes.elements import Elements
-from makewhole.compute.decode.unread_keys import unread_keys
+from makewhole.compute.decode.unread_keys import (
+    ComparedKeys,
+    compare_record_keys,
+    is_compacted_by_key,
+    unread_keys,
+)
 from makewhole.model.points import KeyType
 
 pytestmark = pytest.mark.unit
@@ -59,3 +64,60 @@ def test_a_record_of_elements_may_have_several_keys_whatever_its_record_key_says
     """Also where every record that could be read has one element, which is called as it is."""
     divided = {"key": ("$.lines.id",), "elements": Elements(path=("lines",), format=JSON)}
     assert found([(b"a", "a"), (b"b", None)], **divided) == [None]
+
+
+def compared(*records: tuple[bytes | None, str | None], parts: tuple[str, ...] = ("$.id",)) -> tuple[int, int]:
+    """Return of how many records the Kafka key has the business key, and of how many it does not."""
+    record_keys = pa.array([key for key, _ in records], type=pa.binary())
+    batch = pa.RecordBatch.from_pydict({"key": record_keys, "is_aborted": pa.array([False] * len(records), pa.bool_())})
+    keys = compare_record_keys(batch, pl.Series([key for _, key in records], dtype=pl.String), parts)
+    return keys.same, keys.others
+
+
+@pytest.mark.parametrize(
+    ("record_key", "key"),
+    [
+        (b"O1", "O1"),
+        (b'{"schema":{"type":"struct"},"payload":{"id":"O1"}}', "O1"),
+        (b'{"id": 10.0}', "10"),
+        (b'{"id":"say \\"hi\\""}', 'say "hi"'),
+        (b"Struct{id=7}", "7"),
+        (b"2B0C-11", "2b0c-11"),
+        (b"\0\0\0\0\x05\x0e", "7"),
+        (b"\0\0\0\0\x05\x06\xc3\xa4b", "äb"),
+        (b"\xff\xff\x03", "-32768"),
+        (b"\0\0\0\0\0\0\0\x07", "7"),
+        (b"\xff\xff\xff\xfe", "-2"),
+    ],
+)
+def test_a_kafka_key_has_the_business_key_in_whatever_form(record_key: bytes, key: str) -> None:
+    assert compared((record_key, key)) == (1, 0)
+    assert compared((record_key, key), (None, None), (b"other", "O2")) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("record_key", "key"),
+    [(b"C12", "12"), (b"12", "1"), (None, "1"), (b"--", "++"), (b"\0\0\0\0\x05\x10", "7"), (b'{"id":"O1x"}', "O1")],
+)
+def test_a_kafka_key_that_has_it_in_part_or_by_chance_does_not_have_it(record_key: bytes | None, key: str) -> None:
+    assert compared((record_key, key)) == (0, 1)
+
+
+def test_of_a_key_of_several_parts_those_are_compared_that_are_not_in_the_kafka_key_by_their_place() -> None:
+    key, parts = '["eu","7"]', ("$.region", "$.id")
+    assert compared((b'{"region":"eu","id":7}', key), (b"\0\0\0\0\1\x04eu\x0e", key), (b"eu", key), parts=parts) == (
+        2,
+        1,
+    )
+    assert compared((b"7", key), (b"eu", key), parts=("kafka.key", "$.id")) == (1, 1)
+    assert [is_compacted_by_key(key) for key in (parts, ("kafka.key", "$.id"), ("kafka.key.a", "kafka.key"))] == [
+        False,
+        False,
+        True,
+    ]
+
+
+def test_aborted_records_are_not_compared_and_none_is_no_evidence() -> None:
+    columns: dict[str, Any] = {"key": pa.array([b"x"], pa.binary()), "is_aborted": pa.array([True])}
+    keys = compare_record_keys(pa.RecordBatch.from_pydict(columns), pl.Series(["a"]), ("$.id",))
+    assert (keys, keys.agree) == (ComparedKeys(), False)

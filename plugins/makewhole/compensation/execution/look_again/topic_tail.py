@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 import polars as pl
 
+from makewhole.compute.decode.unread_keys import ComparedKeys, is_compacted_by_key, may_take_other_keys
 from makewhole.compute.frames import HASH, LOG_ORDER, with_place
 from makewhole.compute.judge.tombstones import log_order, standing_tombstones
 from makewhole.compute.normalise import log_columns, topic_records
@@ -85,6 +86,8 @@ class TopicTail(ClosingContext):
         not count. `renew` is called from time to time while it reads."""
         self._connection, self._point, self._seen, self._own = topic.connection, topic.point, seen, own
         self._shape = key_shape(topic.point, tombstones_erase=topic.tombstones_erase)
+        is_whole = topic.point.explode is None
+        self._compares_keys = is_whole and not is_compacted_by_key(topic.point.key)
         self._renew, self._renewed_at = renew, time.monotonic()
         self._keys = keys.unique().implode()
         self._read_until: dict[int, int] = {}
@@ -196,15 +199,20 @@ class TopicTail(ClosingContext):
     def _read(self, partition: int, begin: int, end: int) -> None:
         assert self._topic_id is not None
         wanted = PartitionRange(topic=self._point.topic, topic_id=self._topic_id, partition=partition, lo=begin, hi=end)
-        reader = read_range(self._broker, wanted, columns=log_columns(self._shape))
+        compares, compared = self._compares_keys, ComparedKeys()
+        columns = log_columns(self._shape, compares_keys=compares)
+        reader = read_range(self._broker, wanted, columns=columns)
         for batch in reader.batches():
-            records = topic_records(batch, self._shape)
+            records = topic_records(batch, self._shape, compares_keys=compares and not compared.others)
+            compared += records.compared
             self._keep_lease()
             self._add(self._of_keys(with_place(records.copies)))
             self._note_order(self._of_keys(records.tombstones))
             self._note_unread(partition, records.undecodable)
         if reader.expired:
             self._note_gap(f"partition {partition} lost offsets from {begin} on before they were looked at")
+        if reader.accounting.compacted and may_take_other_keys(self._point, compared):
+            self._note_gap(f"partition {partition} was compacted, by keys that are not known to be those of the file")
         if reader.undecodable:
             self._note_gap(f"partition {partition} has {len(reader.undecodable)} places that {CANNOT_BE_READ}")
 

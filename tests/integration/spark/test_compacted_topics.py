@@ -1,0 +1,95 @@
+"""Test compacted topics whose record key is, or is not, the business key."""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from tests.world.orders import BORN, DAY, Order, milliseconds, orders
+from tests.world.shop import LEDGER_HOP, STORE_HOP
+from tests.world.topics import producer
+from tests.world.windows import Found, ReconciledShop
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+RecordKey = Callable[[Order], str]
+COMPACTED = ("undecidable", "compacted")
+
+
+def by_customer(order: Order) -> str:
+    """Three customers have all orders."""
+    return f"customer-{int(order['number']) % 3}"
+
+
+def in_an_envelope(order: Order) -> str:
+    """As Kafka Connect writes a key."""
+    fields = [{"type": "string", "optional": False, "field": "id"}]
+    return json.dumps({"schema": {"type": "struct", "fields": fields}, "payload": {"id": order["id"]}})
+
+
+@pytest.fixture
+def changes(shop: ReconciledShop) -> ReconciledShop:
+    """A compacted topic of the latest versions of orders, whose key is a field of the value."""
+    shop.describe(is_upsert=True)
+    shop.change_topic(cleanup_policy="compact", segment_ms=1000, min_cleanable_dirty_ratio=0.001)
+    return shop
+
+
+def send(shop: ReconciledShop, made: Sequence[Order], record_key: RecordKey) -> None:
+    client = producer(shop.bootstrap, linger_ms=5)
+    for order in made:
+        stamp = milliseconds(order["at"])
+        client.produce(shop.topic, partition=0, key=record_key(order), value=shop.encode(order), timestamp=stamp)
+    assert client.flush(30) == 0
+
+
+def until_compacted(shop: ReconciledShop, rolls: Sequence[Order], record_key: RecordKey, most: int) -> None:
+    """Send an order again and again until the log has at most so many records of others: segments are rolled by the
+    times of their records."""
+    deadline, last = time.monotonic() + 60, rolls[-1]
+    while sum(record.key_text != record_key(last) for record in shop.read()) > most:
+        assert time.monotonic() < deadline
+        send(shop, [*rolls] * 9, record_key)
+        time.sleep(0.5)
+
+
+def later(made: Sequence[Order], hours: int = 1) -> list[Order]:
+    return [order | {"at": (BORN + hours * DAY / 24).isoformat()} for order in made]
+
+
+def test_what_compaction_took_of_other_keys_is_not_known(changes: ReconciledShop) -> None:
+    """The record key is the customer: of the orders of each the last one is left, and all have their rows."""
+    made, rolls = orders(range(9)), later(orders([30]))
+    changes.write("outbox", [*made, *rolls])
+    send(changes, made, by_customer)
+    until_compacted(changes, rolls, lambda _: "roll", 3)
+    send(changes, rolls, lambda _: "roll")
+    changes.write("warehouse", [*made[:8], *rolls])
+
+    context = changes.judged()
+
+    assert changes.accounting(context)["compacted"] > 0
+    taken = dict.fromkeys((order["id"] for order in made[:6]), COMPACTED)
+    assert changes.found(context, LEDGER_HOP) == taken
+    assert changes.found(context, STORE_HOP) == taken | {"O8": COMPACTED}
+
+
+@pytest.mark.parametrize("record_key", [lambda order: order["id"], in_an_envelope], ids=["the key", "an envelope"])
+def test_a_record_key_with_the_business_key_leaves_nothing_open(changes: ReconciledShop, record_key: RecordKey) -> None:
+    made, rolls, unsent = orders(range(9)), later(orders([30])), orders([40])
+    changes.write("outbox", [*made, *rolls, *unsent])
+    for _ in range(3):
+        send(changes, made, record_key)
+    until_compacted(changes, rolls, record_key, 9)
+    changes.write("warehouse", [*made[:8], *rolls, *unsent])
+
+    context = changes.judged()
+
+    assert changes.accounting(context)["compacted"] > 0
+    found: Found = changes.found(context, LEDGER_HOP)
+    assert {key: verdict for key, (verdict, _) in found.items()} == {"O40": "missing"}
+    assert changes.found(context, STORE_HOP) == {
+        "O8": ("missing", "lost_after_topic"),
+        "O40": ("unexpected", "not_in_source"),
+    }
