@@ -14,6 +14,7 @@ from makewhole.model.window import WindowState
 from tests.integration.spark.test_purged_ledgers import HOP, describe, write_both
 from tests.integration.spark.test_survivors import repair
 from tests.world.orders import Order, orders
+from tests.world.shop import LEDGER_HOP
 from tests.world.windows import Found, ReconciledShop
 
 pytestmark = pytest.mark.integration
@@ -139,3 +140,26 @@ def test_a_row_that_was_changed_and_purged_counts_as_it_was_read_last(shop: Reco
     shop.sql("delete from outbox where id = 'O2'")
 
     run_again(shop)
+
+
+def test_the_record_of_a_row_that_was_purged_before_its_window_was_run_again_is_no_unmatched_one(
+    shop: ReconciledShop,
+) -> None:
+    """The record came behind the end of the window of its row, and the key index has no ledger that feeds a topic."""
+    made = orders(range(5))
+    shop.trade(made[:4])
+    shop.write("outbox", made[4:])
+    first = shop.open()
+    shop.send([made[4] | {"at": orders([100], 1)[0]["at"]}])
+    shop.write("warehouse", made[4:])
+    shop.judge(first)
+    shop.validate(first)
+    assert shop.certify(first).state is WindowState.CERTIFIED
+    shop.sql("delete from outbox where id = 'O4'")
+    assert shop.whole_way(0)[1].state is WindowState.CERTIFIED
+
+    shop.trade(orders(range(101, 104), 1))
+    second, closed = shop.whole_way(1)
+
+    assert shop.found(second, LEDGER_HOP) == {}
+    assert closed.state is WindowState.CERTIFIED
