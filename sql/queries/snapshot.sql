@@ -21,8 +21,8 @@ where pipeline = %(pipeline)s and number = %(number)s and stage = 'reconciled'
 order by point, coalesce((manifest #>> '{accounting,expired}')::bigint, 0), revision desc;
 
 -- snapshots_before --
--- Read the manifests of a point's snapshots that earlier compared revisions of a window took.
-select manifest from makewhole.snapshot
+-- Read the manifests of a point's snapshots that earlier compared revisions of a window took, each with its `revision`.
+select manifest || jsonb_build_object('revision', revision) as manifest from makewhole.snapshot
 where pipeline = %(pipeline)s and number = %(number)s and revision <= %(last_before)s and point = %(point)s
   and revision in (
     select revision from makewhole.hop_result

@@ -17,6 +17,7 @@ from makewhole.compute.indexed_keys.stored_runs import (
     with_whole_numbers,
 )
 from makewhole.compute.versions import UNREADABLE, VERSION, is_moment, joined_versions
+from makewhole.lake.sorted_parquet import SortedRows
 from makewhole.lake.storage import Storage
 from makewhole.model.closing import ClosingContext
 from makewhole.model.errors import CorruptionError
@@ -24,6 +25,7 @@ from makewhole.native.arrays import Bools, UInt64s
 from makewhole.native.sort_hashes import sort_hashes
 
 logger = logging.getLogger(__name__)
+_ROWS_AT_ONCE = 500_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,6 +152,22 @@ def rows_of_file(file: IndexFile, rows: pl.DataFrame) -> pl.DataFrame:
     return rows.filter(pl.col("window").is_in(file.windows)).select(*STORED)
 
 
+def rows_in_key_order(storage: Storage, files: Sequence[IndexFile]) -> Iterator[pl.DataFrame]:
+    """Yield the rows that files have of the windows that count (`STORED`), in key order; some row groups of each are in
+    memory at once.
+
+    Raises:
+        CorruptionError: a file of the index does not exist.
+    """
+    if not files:
+        return
+    readers = [storage.sorted_rows(file.path) for file in files]
+    cuts = _cuts(readers)
+    for lo, hi in zip(cuts, [*cuts[1:], None], strict=True):
+        rows = (rows_of_file(file, reader.between(lo, hi)) for file, reader in zip(files, readers, strict=True))
+        yield pl.concat(rows).sort(*HASH, "window", maintain_order=True)
+
+
 def _rows_by_file(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """Yield the rows (`STORED`) of the keys, with `IS_RENUMBERED`."""
     for file, rows in _hits_by_file(storage, files, keys):
@@ -204,3 +222,15 @@ def _differs_from_before() -> pl.Expr:
 def _name(path: str) -> bytes:
     """Return the line with which the filter of a file begins."""
     return path.rsplit("/", 1)[1].encode() + b"\n"
+
+
+def _cuts(readers: Sequence[SortedRows]) -> list[int]:
+    """Return numbers (`key_hi`) that cut the rows of all readers into parts of about `_ROWS_AT_ONCE`, the least first:
+    all rows of a key are in one part."""
+    cuts, rows = [0], 0
+    for first, number in sorted(group for reader in readers for group in reader.groups):
+        if rows + number > _ROWS_AT_ONCE and first > cuts[-1]:
+            cuts.append(first)
+            rows = 0
+        rows += number
+    return cuts

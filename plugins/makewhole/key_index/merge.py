@@ -6,7 +6,7 @@ leaves the runs as they were, or the merged one in their place. The files of dea
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 
 import polars as pl
@@ -19,16 +19,13 @@ from makewhole.compute.buckets import (
     number_of_buckets,
     shares_keys,
 )
-from makewhole.compute.frames import HASH
 from makewhole.compute.indexed_keys.levels import runs_to_merge
 from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, begin_merge, commit_merge, standing_runs
-from makewhole.key_index.files import IndexFile, IndexFileWriter, rows_of_file
-from makewhole.lake.sorted_parquet import SortedRows
+from makewhole.key_index.files import IndexFile, IndexFileWriter, rows_in_key_order
 from makewhole.lake.storage import Storage
 from makewhole.sql import PgConnection
 
 logger = logging.getLogger(__name__)
-_ROWS_AT_ONCE = 500_000
 
 
 def merge_runs(journal: PgConnection, storage: Storage, topic: IndexedTopic) -> int:
@@ -73,7 +70,9 @@ def write_merged(storage: Storage, topic: IndexedTopic, attempt: str, inputs: Se
     files, rows = dict[str, str](), 0
     for bucket in (bucket_name(number, read) for number in range(read)):
         folders = {name: f"{folder_of(topic, attempt)}/bucket={name}" for name in names_within(bucket, count)}
-        for name, written in _write_divided(storage, folders, _merged_rows(storage, _files_in(inputs, bucket))).items():
+        for name, written in _write_divided(
+            storage, folders, rows_in_key_order(storage, _files_in(inputs, bucket))
+        ).items():
             files[name] = written.path
             rows += written.rows
     revisions = {number: run.revisions[number] for run in inputs for number in run.windows}
@@ -103,26 +102,3 @@ def _files_in(inputs: Sequence[IndexedRun], bucket: str) -> list[IndexFile]:
         for name, path in sorted(run.files.items())
         if shares_keys(name, bucket)
     ]
-
-
-def _merged_rows(storage: Storage, files: Sequence[IndexFile]) -> Iterator[pl.DataFrame]:
-    """Yield the rows of files in key order; some row groups of each are in memory at once."""
-    if not files:
-        return
-    readers = [storage.sorted_rows(file.path) for file in files]
-    cuts = _cuts(readers)
-    for lo, hi in zip(cuts, [*cuts[1:], None], strict=True):
-        rows = (rows_of_file(file, reader.between(lo, hi)) for file, reader in zip(files, readers, strict=True))
-        yield pl.concat(rows).sort(*HASH, "window", maintain_order=True)
-
-
-def _cuts(readers: Sequence[SortedRows]) -> list[int]:
-    """Return numbers (`key_hi`) that cut the rows of all readers into parts of about `_ROWS_AT_ONCE`, the least first:
-    all rows of a key are in one part."""
-    cuts, rows = [0], 0
-    for first, number in sorted(group for reader in readers for group in reader.groups):
-        if rows + number > _ROWS_AT_ONCE and first > cuts[-1]:
-            cuts.append(first)
-            rows = 0
-        rows += number
-    return cuts

@@ -12,7 +12,6 @@ from makewhole.compute.buckets import bucket_name, is_in_bucket, named_bucket, n
 from makewhole.compute.frames import HASH
 from makewhole.compute.indexed_keys.stored_runs import STORED, stored_run
 from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic
-from makewhole.key_index import merge
 from makewhole.key_index.files import IndexFile, rows_of_keys, write_index_file
 from makewhole.key_index.merge import write_merged
 from makewhole.lake.storage import Storage
@@ -62,7 +61,7 @@ def test_a_merged_run_says_what_its_inputs_say_without_any_windows(
     """Takes long: up to eight runs are written and merged, for each drawn case."""
     storage = Storage(root=str(folder))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(merge, "_ROWS_AT_ONCE", at_once)
+        patch.setattr("makewhole.key_index.files._ROWS_AT_ONCE", at_once)
         patch.setattr("makewhole.compute.buckets._ROWS_OF_A_BUCKET", of_a_bucket)
         patch.setattr("makewhole.lake.sorted_parquet.ROWS_OF_A_GROUP", 7)
         inputs = [

@@ -65,7 +65,8 @@ def fullest_snapshots(journal: PgConnection, window: Window) -> dict[str, dict[s
 
 
 def snapshots_before(journal: PgConnection, window: Window, point: str) -> list[dict[str, Any]]:
-    """Return the manifests of a point that earlier compared revisions of the window committed, oldest first."""
+    """Return the manifests of a point that earlier compared revisions of the window committed (`revision`), oldest
+    first."""
     asked = {**scope(window), "last_before": window.last_before}
     return [manifest for (manifest,) in _run(journal, "snapshots_before", **asked, point=point)]
 

@@ -90,13 +90,14 @@ class PointIndex:
 @dataclass(frozen=True, kw_only=True)
 class BucketEnd:
     """Knowledge of the keys of a bucket at one end of a hop: the `files` of its slice, and those of `before` and
-    `after`, the windows around this one (of a ledger, and under `upsert` of any source); its `index`; of a topic also
-    the history of its `log`, the records that could not be `unread`, those that were `compacted` and may have been the
-    only ones of their keys, the `replays` (`REPLAYS`) that compensation wrote to it, and the file of its producers'
-    `sequences`."""
+    `after`, the windows around this one (of a ledger, and under `upsert` of any source), and those that newer revisions
+    of windows before have `replaced` (of a ledger without an index); its `index`; of a topic also the history of its
+    `log`, the records that could not be `unread`, those that were `compacted` and may have been the only ones of their
+    keys, the `replays` (`REPLAYS`) that compensation wrote to it, and the file of its producers' `sequences`."""
 
     files: tuple[str, ...] = ()
     before: WindowFiles = field(default_factory=WindowFiles)
+    replaced: WindowFiles = field(default_factory=WindowFiles)
     after: WindowFiles = field(default_factory=WindowFiles)
     index: PointIndex = field(default_factory=PointIndex)
     log: LogHistory = field(default_factory=LogHistory)

@@ -55,6 +55,26 @@ def ledger_files(neighbours: NeighbouringWindows, hop: Hop) -> FilesOfWindows:
     return FilesOfWindows.of(known, neighbours.manifests[hop.source])
 
 
+def replaced_ledger_files(neighbours: NeighbouringWindows, hop: Hop) -> FilesOfWindows:
+    """Return the files of a ledger of events, by bucket, that newer revisions of the windows before replaced: a row may
+    have been purged before its window was judged again. Where the ledger has a key index, that knows what they have."""
+    pipeline = neighbours.context.pipeline
+    is_indexed = hop.source in pipeline.indexed_points()
+    if is_indexed or hop.semantics is not Semantics.EVENT or not can_look_up(pipeline.points[hop.source]):
+        return FilesOfWindows()
+    reached = {
+        window.number: window for window in (*reached_windows(neighbours, hop.target), *windows_before(neighbours))
+    }
+    manifests = (
+        manifest
+        for window in reached.values()
+        if window.revision > 1
+        for manifest in snapshot_manifests.snapshots_before(neighbours.journal, window, hop.source)
+    )
+    known = (manifest for manifest in manifests if _is_filtered_alike(neighbours, hop, manifest))
+    return FilesOfWindows.of(known, neighbours.manifests[hop.source])
+
+
 def _is_filtered_alike(neighbours: NeighbouringWindows, hop: Hop, manifest: Mapping[str, Any]) -> bool:
     """Return whether the files of a ledger say which rows pass the filter of a hop. Where they do not, the key index
     says what is known."""

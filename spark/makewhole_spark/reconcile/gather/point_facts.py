@@ -20,7 +20,7 @@ from makewhole.model.window import Accounting, Window
 from makewhole_spark.reconcile.bucket.other_windows import IndexFiles
 from makewhole_spark.reconcile.bucket.task import BucketEnd, PointIndex
 from makewhole_spark.reconcile.bucket.window_files import FilesOfWindows
-from makewhole_spark.reconcile.gather.ledger_files import ledger_files
+from makewhole_spark.reconcile.gather.ledger_files import ledger_files, replaced_ledger_files
 from makewhole_spark.reconcile.gather.neighbouring_windows import NeighbouringWindows
 from makewhole_spark.reconcile.gather.unread_records import UnreadOfPoint, compacted_records, unread_records
 
@@ -41,13 +41,19 @@ class PointFacts:
     is_topic: bool
     is_table_of_versions: bool
     before: FilesOfWindows = field(default_factory=FilesOfWindows)
+    replaced: FilesOfWindows = field(default_factory=FilesOfWindows)
     after: FilesOfWindows = field(default_factory=FilesOfWindows)
 
     @classmethod
     def of_source(cls, neighbours: NeighbouringWindows, hop: Hop) -> "PointFacts":
         """Return what is known at the source of a hop."""
         facts = cls._of(neighbours, hop, hop.source, neighbours.replays(hop.source))
-        return replace(facts, before=ledger_files(neighbours, hop), after=_later_files(neighbours, hop))
+        return replace(
+            facts,
+            before=ledger_files(neighbours, hop),
+            replaced=replaced_ledger_files(neighbours, hop),
+            after=_later_files(neighbours, hop),
+        )
 
     @classmethod
     def of_sibling(cls, neighbours: NeighbouringWindows, hop: Hop, sibling: Hop) -> "PointFacts":
@@ -81,6 +87,7 @@ class PointFacts:
         return BucketEnd(
             files=files_of_bucket(self.files, bucket),
             before=self.before.in_bucket(bucket),
+            replaced=self.replaced.in_bucket(bucket),
             after=self.after.in_bucket(bucket),
             index=self._index(self.runs.files(bucket, without)),
             log=self.log,

@@ -20,7 +20,6 @@ from makewhole.model.points import TablePoint, can_look_up
 from makewhole.model.verdict import Verdict
 from makewhole.tables.in_doubt import together
 from makewhole_spark.reconcile.bucket.task import BucketTask
-from makewhole_spark.reconcile.bucket.window_files import WindowFiles
 from makewhole_spark.reconcile.judge.copies_outside import ledger_copies_outside
 from makewhole_spark.reconcile.judge.first_pass import FirstPass
 from makewhole_spark.reconcile.judge.gather_copies import Gathered
@@ -241,9 +240,14 @@ def _overtaking(task: BucketTask, source: TablePoint, slice_: pl.DataFrame) -> t
 
 def _purged(task: BucketTask, source: TablePoint, absent: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of absent keys that the source had in the windows before: what the target has may be as old, and
-    the row purged since."""
-    files = task.source.before if len(absent) else WindowFiles()
-    return rows_of_windows(task.context, source.name, files).join(absent, on=HASH, how="semi")
+    the row purged since. What a revision read that a newer one replaced counts for keys that no newer one has."""
+    if absent.is_empty():
+        return slice_frame(task.context, source.name)
+    rows, replaced = (
+        rows_of_windows(task.context, source.name, files).join(absent, on=HASH, how="semi")
+        for files in (task.source.before, task.source.replaced)
+    )
+    return pl.concat([rows, replaced.join(rows, on=HASH, how="anti")], how="diagonal_relaxed")
 
 
 def _newest_of_keys(rows: pl.DataFrame) -> pl.DataFrame:
