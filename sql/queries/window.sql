@@ -128,8 +128,10 @@ where pipeline = %(pipeline)s and (%(number)s::integer is null or number = %(num
 order by number desc, revision desc limit 1;
 
 -- compared_otherwise --
--- Read until when windows before one were compared by other columns than these on a hop, and by which: of the newest such
--- window the newest revision that was compared.
+-- Read until when windows before one were compared by other columns than these on a hop, and by which: of the newest
+-- such window the newest revision that was compared. Asked for as a range, the newest window of a digest is one entry
+-- of `compared_by`; by equality it is looked for in all windows behind it, as most have the same digest. By `case` the
+-- planner expects many revisions to be the newest one; otherwise so few that it sorts the entries of all windows.
 with recursive compared (digest) as (
     (
         select md5((configuration ->> 'compare') || coalesce(configuration ->> 'compare_of_hops', ''))
@@ -160,13 +162,17 @@ from compared cross join lateral (
         coalesce(configuration -> 'compare_of_hops' -> %(hop)s, configuration -> 'compare') as compare
     from makewhole.window as one
     where pipeline = %(pipeline)s
-        and md5((configuration ->> 'compare') || coalesce(configuration ->> 'compare_of_hops', '')) = compared.digest
-        and number < %(number)s
-        and revision = (
-            select max(revision) from makewhole.hop_result as judged
-            where judged.pipeline = one.pipeline and judged.number = one.number and stage = 'reconciled'
-        )
-    order by number desc limit 1
+        and md5((configuration ->> 'compare') || coalesce(configuration ->> 'compare_of_hops', '')) >= compared.digest
+        and (md5((configuration ->> 'compare') || coalesce(configuration ->> 'compare_of_hops', '')), number)
+        < (compared.digest, %(number)s)
+        and case
+            when revision = (
+                select max(revision) from makewhole.hop_result as judged
+                where judged.pipeline = one.pipeline and judged.number = one.number and stage = 'reconciled'
+            ) then true
+        end
+    order by md5((configuration ->> 'compare') || coalesce(configuration ->> 'compare_of_hops', '')) desc, number desc
+    limit 1
 ) as newest
 where newest.compare <> %(compare)s::jsonb
 order by newest.number desc limit 1;

@@ -39,6 +39,7 @@ class Exit(IntEnum):
     NOT_KNOWN = 3
     COULD_NOT_RUN = 4
     OPEN_WINDOWS = 5  # of `certificate verify`: the chain is sound, and windows before its end are not certified
+    NOTHING_JUDGED = 6  # of `run --keys`: not one of the keys has a verdict, nor a reason why it is not known
 
 
 _EXIT_BY_STATE = {

@@ -5,16 +5,16 @@ raise ConfigurationError when the topic does not exist, TransientError when the 
 PermanentError when they refuse us.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from aiokafka.protocol.commit import OffsetFetchRequest
 from aiokafka.protocol.coordination import FindCoordinatorRequest
 
 from makewhole.kafka.topics import TopicDescription, read_description
 from makewhole.kafka.wire.cluster import Cluster
+from makewhole.kafka.wire.committed_offsets import CommittedOffsetsRequest
 from makewhole.kafka.wire.log_ends import COMMITTED, EARLIEST_MS, LATEST_MS, UNCOMMITTED, LogEndsRequest
 from makewhole.kafka.wire.protocol import LeaderEpochEndRequest
 from makewhole.model.closing import ClosingContext
@@ -46,6 +46,14 @@ class EpochEnd(NamedTuple):
 
     epoch: int
     end_offset: int
+
+
+class CommittedOffset(NamedTuple):
+    """The offset that a group reads next, and the leader epoch of the record before it, as the group's consumer had
+    read it; -1: the consumer did not commit one (KIP-320)."""
+
+    offset: int
+    leader_epoch: int = _NONE
 
 
 class TopicLog(ClosingContext):
@@ -101,6 +109,11 @@ class TopicLog(ClosingContext):
 
     def committed(self, group: str) -> dict[int, int | None]:
         """Return per partition the offset that the group will read next; None where it has committed nothing."""
+        found = self.committed_with_epochs(group)
+        return {partition: None if position is None else position.offset for partition, position in found.items()}
+
+    def committed_with_epochs(self, group: str) -> dict[int, CommittedOffset | None]:
+        """Return what `committed` does, with the leader epochs that the group has committed."""
         return self._cluster.run(_committed(self._cluster, group, self.topic))
 
     def _ends(self, timestamp_ms: int, isolation: int) -> dict[int, LogEnd]:
@@ -198,18 +211,24 @@ def _by_leader(leaders: Mapping[int, int]) -> dict[int, list[int]]:
     return groups
 
 
-async def _committed(cluster: Cluster, group: str, topic: str) -> dict[int, int | None]:
-    async def attempt() -> dict[int, int | None]:
+async def _committed(cluster: Cluster, group: str, topic: str) -> dict[int, CommittedOffset | None]:
+    async def attempt() -> dict[int, CommittedOffset | None]:
         partitions = list((await cluster.topic(topic)).leaders)
         coordinator: Any = await cluster.ask_any(FindCoordinatorRequest(group, _GROUP))
         cluster.raise_for_code(coordinator.error_code, f"coordinator of group {group}")
-        request = OffsetFetchRequest(group, [(topic, partitions)])
-        response = await cluster.ask(coordinator.coordinator_id, request)
-        cluster.raise_for_code(response.error_code, f"group {group}")
-        offsets: dict[int, int | None] = {}
-        for partition, offset, _, code in response.topics[0][1]:
-            cluster.raise_for_code(code, f"{topic} partition {partition} of group {group}")
-            offsets[partition] = None if offset == _NONE else offset
-        return dict(sorted(offsets.items()))
+        return await ask_committed(cluster, coordinator.coordinator_id, group, topic, partitions)
 
     return await cluster.retry(f"committed offsets of group {group}", attempt)
+
+
+async def ask_committed(
+    cluster: Cluster, coordinator: int, group: str, topic: str, partitions: Sequence[int]
+) -> dict[int, CommittedOffset | None]:
+    """Ask the coordinator of a group what this has committed in partitions of a topic."""
+    response = await cluster.ask(coordinator, CommittedOffsetsRequest(group, topic, partitions))
+    cluster.raise_for_code(response.error_code, f"group {group}")
+    offsets: dict[int, CommittedOffset | None] = {}
+    for partition, offset, epoch, _, code in (answer for _, answers in response.topics for answer in answers):
+        cluster.raise_for_code(code, f"{topic} partition {partition} of group {group}")
+        offsets[partition] = None if offset == _NONE else CommittedOffset(offset, epoch)
+    return dict(sorted(offsets.items()))

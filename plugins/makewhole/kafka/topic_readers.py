@@ -9,12 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from aiokafka.protocol.admin import ListGroupsRequest
-from aiokafka.protocol.commit import OffsetFetchRequest
 
-from makewhole.kafka.group_offsets import GroupOffsets, OffsetOutOfRange, offsets_out_of_range
+from makewhole.kafka.group_offsets import GroupOffsets, OffsetOutOfRange, hold_to_log
 from makewhole.kafka.log.broker import BrokerLog
 from makewhole.kafka.log.reader import read_range
-from makewhole.kafka.offsets import TopicLog, describe_topic, stable_offsets
+from makewhole.kafka.offsets import CommittedOffset, TopicLog, ask_committed, describe_topic, stable_offsets
 from makewhole.kafka.wire.cluster import Cluster, NotNowError
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import ConfigurationError, MakewholeError
@@ -61,29 +60,29 @@ def topic_readers(
     if not standing:
         return ()
     with TopicLog(connection, topic) as log:
-        ends = {partition: end.offset for partition, end in log.stable_ends().items()}
-        starts, high = log.starts(), log.high_watermarks()
-    of_log = {partition: (starts[partition].offset, end.offset) for partition, end in high.items()}
-    return tuple(_reading_group(group, committed, ends, of_log) for group, committed in sorted(standing.items()))
-
-
-def _reading_group(
-    group: str, committed: Mapping[int, int], ends: Mapping[int, int], of_log: Mapping[int, tuple[int, int]]
-) -> ReadingGroup:
-    """Hold what a group has committed against the stable ends, and against where the logs begin and end."""
-    out_of_range = offsets_out_of_range(committed, of_log)
-    usable = {partition: offset for partition, offset in committed.items() if partition not in out_of_range}
-    return _behind(group, GroupOffsets(committed=usable, out_of_range=out_of_range), ends)
+        starts, high, ends = log.starts(), log.high_watermarks(), _stable_ends(log)
+        return tuple(
+            _behind(group, hold_to_log(log, committed, starts, high), ends)
+            for group, committed in sorted(standing.items())
+        )
 
 
 def reading_group(log: TopicLog, name: str, offsets: GroupOffsets) -> ReadingGroup:
     """Return a reader of a topic whose offsets were read elsewhere and held against the log, as groups are returned."""
-    return _behind(name, offsets, {partition: end.offset for partition, end in log.stable_ends().items()})
+    return _behind(name, offsets, _stable_ends(log))
+
+
+def _stable_ends(log: TopicLog) -> Mapping[int, int]:
+    return {partition: end.offset for partition, end in log.stable_ends().items()}
 
 
 def _behind(name: str, offsets: GroupOffsets, ends: Mapping[int, int]) -> ReadingGroup:
     """Hold the offsets of a reader that the log has against the stable ends."""
-    usable = {partition: offset for partition, offset in offsets.committed.items() if offset is not None}
+    usable = {
+        partition: offset
+        for partition, offset in offsets.committed.items()
+        if offset is not None and partition not in offsets.out_of_range
+    }
     return ReadingGroup(
         group=name,
         lag=sum(max(0, ends.get(partition, 0) - offset) for partition, offset in usable.items()),
@@ -123,18 +122,20 @@ def _records_behind(connection: KafkaConnection, topic: str, groups: Sequence[Re
     return counts
 
 
-async def _standing(cluster: Cluster, topic: str) -> Mapping[str, Mapping[int, int]]:
+async def _standing(cluster: Cluster, topic: str) -> Mapping[str, Mapping[int, CommittedOffset | None]]:
     """Return the offsets that each group has committed in the topic, by partition."""
     partitions = list((await cluster.topic(topic)).leaders)
-    standing: dict[str, Mapping[int, int]] = {}
+    standing: dict[str, Mapping[int, CommittedOffset | None]] = {}
     for node in await _coordinators(cluster):
         listed = await cluster.ask(node, ListGroupsRequest())
         cluster.raise_for_code(listed.error_code, f"groups of broker {node}")
         groups = [group for group, _ in listed.groups]
         for begin in range(0, len(groups), _ASKED_AT_ONCE):
             some = groups[begin : begin + _ASKED_AT_ONCE]
-            answers = await asyncio.gather(*(_committed(cluster, node, group, (topic, partitions)) for group in some))
-            standing |= {group: committed for group, committed in zip(some, answers, strict=True) if committed}
+            answers = await asyncio.gather(*(ask_committed(cluster, node, group, topic, partitions) for group in some))
+            standing |= {
+                group: committed for group, committed in zip(some, answers, strict=True) if any(committed.values())
+            }
     return standing
 
 
@@ -147,16 +148,3 @@ async def _coordinators(cluster: Cluster) -> set[int]:
     if -1 in coordinators:
         raise NotNowError(f"a partition of {_GROUP_LOG} has no leader, so a coordinator is missing")
     return coordinators
-
-
-async def _committed(cluster: Cluster, node: int, group: str, wanted: tuple[str, list[int]]) -> Mapping[int, int]:
-    """Return the offsets that a group has committed in some partitions of a topic."""
-    response = await cluster.ask(node, OffsetFetchRequest(group, [wanted]))
-    cluster.raise_for_code(response.error_code, f"group {group}")
-    offsets = {}
-    for topic, answers in response.topics:
-        for partition, offset, _, code in answers:
-            cluster.raise_for_code(code, f"{topic} partition {partition} of group {group}")
-            if offset != _NONE:
-                offsets[partition] = offset
-    return offsets

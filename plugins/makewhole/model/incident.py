@@ -89,7 +89,8 @@ class Incident:
     hanging_transaction     `transactional_id`, `state`, `last_timestamp_ms`
     group_unknown         from the first record that waits to the end of the window; `group`, `records` of this window
     group_out_of_range      that wait, `committed` (the offset where the group stands; null where it has none), `log`
-    consumer_stalled        (where the log begins and ends, if that offset is out of range)
+    consumer_stalled        (where the log begins and ends, if that offset is out of range), `cut_off` (`leader_epoch`
+                            of the commit, `agreed`: up to where the log has what was read; null: not known)
     progress_unknown      the same of a sink's own progress: `hop` and `progress` (`table`, `offset`: its column,
     progress_out_of_range   `means`, `rows`: the condition of its rows) in place of `group`; `unknown`: what it has
                             of the partition. Of a stalled one, too

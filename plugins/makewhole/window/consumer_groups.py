@@ -6,7 +6,7 @@ next window can compare.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from makewhole.kafka.group_offsets import GroupOffsets, OffsetOutOfRange
@@ -91,7 +91,29 @@ def with_nothing_between(
         and partition not in before.waiting
     }
     out_of_range = {partition: beyond for partition, beyond in offsets.out_of_range.items() if partition not in read}
-    return GroupOffsets(committed={**offsets.committed, **read}, out_of_range=out_of_range)
+    return replace(offsets, committed={**offsets.committed, **read}, out_of_range=out_of_range)
+
+
+def with_doubt_where_cut_off(
+    offsets: GroupOffsets, before: GroupStanding | None, cut_off: Mapping[int, int]
+) -> GroupOffsets:
+    """Return where a group stands, known only up to where its log was `cut_off` (partition to offset) since the window
+    before, in partitions where it stands where it stood then.
+
+    Such an offset is of the log before, unless the group came as far again: a consumer that is alive goes back where
+    the log was cut off, though it commits no leader epochs. It has until the next window; one that starts from the
+    offset goes on there, and never reads what is below.
+    """
+    if before is None:
+        return offsets
+    doubted = {
+        partition: at
+        for partition, at in cut_off.items()
+        if (committed := offsets.committed.get(partition)) is not None
+        and committed > at
+        and before.committed.get(partition) == committed
+    }
+    return replace(offsets, committed={**offsets.committed, **doubted})
 
 
 def standing_of(
@@ -137,10 +159,9 @@ def group_incidents(
     ends = {part.partition: part.hi for part in ranges}
     last = before.committed if before is not None and before.is_of(now.group, now.topic_id) else {}
     for partition, first in now.waiting.items():
-        committed = now.committed.get(partition)
-        if committed is not None and last.get(partition) != committed:
+        committed, beyond = now.committed.get(partition), out_of_range.get(partition)
+        if beyond is None and committed is not None and last.get(partition) != committed:
             continue
-        beyond = out_of_range.get(partition)
         yield Incident(
             kind=_kind(committed, beyond),
             point=point.name,
@@ -154,6 +175,7 @@ def group_incidents(
                 "committed": committed if beyond is None else beyond.committed,
                 "records": unreached[partition].records if partition in unreached else 0,
                 **({} if beyond is None else {"log": [beyond.start, beyond.end]}),
+                **({} if beyond is None or beyond.cut_off is None else {"cut_off": asdict(beyond.cut_off)}),
             },
         )
 

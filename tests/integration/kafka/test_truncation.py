@@ -9,9 +9,11 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from makewhole.compensation.execution.look_again.topic_tail import FollowedTopic, TopicTail
+from makewhole.kafka.group_offsets import read_group_offsets
 from makewhole.kafka.lineage import epochs_of
 from makewhole.kafka.log.batches import split_batches
 from makewhole.kafka.log.reader import ArchiveLog, BrokerLog, SegmentWriter, read_range
@@ -24,6 +26,7 @@ from makewhole.model.window import Accounting, PartitionRange
 from makewhole.stack.kafka_server import KafkaServer
 from makewhole.window.opening.observe import read_topic_state
 from tests.integration.kafka.records import produce
+from tests.world.consumer import consumer
 
 pytestmark = pytest.mark.integration
 
@@ -54,6 +57,19 @@ class Losing:
                 hi=end.offset,
                 leader_epochs=epochs,
             )
+
+    def read_and_commit(self, group: str, count: int, *, with_epoch: bool = True) -> None:
+        """Commit what a consumer of a group has read, by its message; or by its offset alone, as older clients do."""
+        with consumer(self.server.bootstrap, group) as client:
+            client.assign([TopicPartition(self.topic, 0, 0)])
+            messages = [message for message in iter(lambda: client.poll(10), None) if message.error() is None]
+            last = messages[count - 1]
+            alone = [TopicPartition(self.topic, 0, count)]
+            client.commit(**({"message": last} if with_epoch else {"offsets": alone}), asynchronous=False)
+
+    def standing(self, group: str) -> int | None:
+        with TopicLog(self.connection, self.topic) as log:
+            return read_group_offsets(log, group).committed[0]
 
     def lose_from(self, offset: int) -> None:
         self.server.kill_node(1)
@@ -160,3 +176,35 @@ def test_a_log_of_which_nothing_that_was_seen_is_left_says_nothing(losing: Losin
         assert dict(tail.read_on()) == {"k000050": "0:60"}
 
     assert tail.not_known == f"{losing.topic} partition 0 was cut off before 50, and where is not known"
+
+
+@pytest.mark.extended
+def test_a_group_is_past_nothing_that_came_where_its_log_was_cut_off(losing: Losing) -> None:
+    """Takes long: a broker starts, loses the end of its log, and starts again."""
+    losing.produce(100)
+    losing.read_and_commit("checked", 100)
+    losing.read_and_commit("behind", 50)
+    losing.read_and_commit("unchecked", 100, with_epoch=False)
+    assert [losing.standing(group) for group in ("checked", "behind", "unchecked")] == [100, 50, 100]
+    losing.lose_from(60)
+    losing.produce(100)  # the offsets 60 to 99 are given away again
+    assert [losing.standing(group) for group in ("checked", "behind", "unchecked")] == [60, 50, 100]
+    with TopicLog(losing.connection, losing.topic) as log:
+        assert log.committed_with_epochs("unchecked")[0] == (100, -1)
+        [beyond] = read_group_offsets(log, "checked").out_of_range.values()
+    assert beyond.log_text == "was cut off at 60 since"
+
+    losing.read_and_commit("checked", 120)
+    assert losing.standing("checked") == 120
+
+
+@pytest.mark.extended
+def test_a_group_that_read_a_leader_of_which_nothing_is_left_stands_nowhere(losing: Losing) -> None:
+    losing.produce(50)
+    losing.lose_from(50)  # its leader has another epoch now
+    losing.produce(50)
+    losing.read_and_commit("checked", 100)
+    assert losing.standing("checked") == 100
+    losing.lose_from(50)
+    losing.produce(100)
+    assert losing.standing("checked") is None

@@ -319,6 +319,27 @@ def test_a_key_that_a_window_holds_and_does_not_judge_leaves_the_others_their_ve
     assert "O2" not in shop.found(second, STORE_HOP)
 
 
+def test_an_answer_without_a_verdict_is_no_success(shop: ReconciledShop, tmp_path: Any) -> None:
+    shop.describe(has_ledger=False, hop={"where": "\"region <> 'none'\""})
+    shop.trade(orders(range(6)))
+    shop.send([order | {"region": "none"} for order in orders([20, 21])])
+    shop.judge_and_ask_the_gate()
+    file = tmp_path / "keys.txt"
+    command, why = ["run", "shop", "--keys", str(file)], "no hop of window 1 judges O20"
+
+    file.write_text("O20\nO21\n")
+    shown = CliRunner().invoke(app, command)
+    assert (shown.exit_code, why in shown.output, "verdict " in shown.output) == (6, True, False), shown.output
+    assert "2 of 2 keys without a verdict: " in shown.output
+    assert "`makewhole explain shop KEY` shows each copy" in shown.output
+    listed = CliRunner().invoke(app, [*command, "--json"])
+    assert (listed.exit_code, listed.stdout, why in listed.stderr) == (6, "", True)
+
+    file.write_text("O20\nO3\n")
+    shown = CliRunner().invoke(app, command)
+    assert (shown.exit_code, why in shown.output, "matched" in shown.output) == (0, True, True), shown.output
+
+
 def newest(shop: ReconciledShop) -> WindowContext:
     with connect(shop.journal) as journal:
         window = with_snapshots(journal, windows.newest(journal, "shop", number=1)[0])

@@ -27,6 +27,7 @@ pytestmark = pytest.mark.integration
 
 HOUR = timedelta(hours=1)
 LOST = ("missing", "not_consumed")
+PASSED = ("missing", "committed_before_written")
 WAITING = ("pending", "not_yet_consumed")
 
 
@@ -153,6 +154,43 @@ def test_an_offset_that_the_log_does_not_have_proves_nothing(shop: ReconciledSho
     again, closed = shop.whole_way()
     assert shop.found(again, STORE_HOP) == all_of(made[6:], LOST)
     assert closed.state is WindowState.GAPS
+
+
+def test_a_group_that_stands_where_it_stood_before_its_log_was_cut_off_has_one_window_to_go_back(
+    shop: ReconciledShop,
+) -> None:
+    shop.describe(hop={"consumer_group": "loader"})
+    made, later, last = orders(range(10)), orders(range(100, 110), 1), orders(range(200, 205), 2)
+    shop.trade(made)
+    first = shop.open()
+    shop.trade(later, unloaded=[later[1], later[5]])
+    shop.commit_group("loader", 20)
+    shop.judge(first)
+    shop.validate(first)
+    shop.certify(first)
+    second = shop.open(1)
+    cut = Incident(
+        kind=IncidentKind.TRUNCATED,
+        point="orders",
+        topic=shop.topic,
+        topic_id=second.window.ranges["orders"][0].topic_id,
+        partition=0,
+        lo=14,
+        hi=20,
+        detail={"before_it_was_read": False, "lineage": 0},
+    )
+    with connect(shop.journal) as journal:
+        incidents.put(journal, second.window, [cut])
+    shop.judge(second)
+    assert shop.found(second, STORE_HOP) == {"O101": PASSED, "O105": WAITING}
+    assert [one.kind for one in happened(shop, second)] == [IncidentKind.TRUNCATED]
+    shop.validate(second)
+    shop.certify(second)
+
+    shop.let_pass(HOUR)
+    shop.trade(last)
+    third, _ = shop.whole_way(2)
+    assert shop.found(third, STORE_HOP) == {"O105": PASSED}
 
 
 def test_a_group_whose_offsets_expired_is_noticed_though_nothing_new_came(shop: ReconciledShop) -> None:

@@ -1,50 +1,15 @@
 """Test the detection of truncation by leader epochs, against logs that are compared record by record."""
 
-from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from makewhole.kafka.lineage import Ask, divergence, epochs_of, seen_epochs
-from makewhole.kafka.offsets import EpochEnd
 from makewhole.model.window import PartitionRange
+from tests.unit.kafka.logs_by_epoch import Log, diverging_logs, windows
 
 pytestmark = pytest.mark.unit
-
-
-@dataclass(frozen=True)
-class Log:
-    """A leader's log: the epoch of every record. `leader` is its own epoch, under which it may have written nothing."""
-
-    records: tuple[int, ...]
-    leader: int
-
-    def ask(self, epoch: int) -> EpochEnd | None:
-        """Answer as Kafka's LeaderEpochFileCache.endOffsetFor does."""
-        starts = {epoch: offset for offset, epoch in reversed(list(enumerate(self.records)))}
-        starts.setdefault(self.leader, len(self.records))
-        epochs = sorted(starts)
-        if epoch == epochs[-1]:
-            return EpochEnd(epoch, len(self.records))
-        at = bisect_right(epochs, epoch)
-        if at == len(epochs):
-            return None
-        return EpochEnd(epochs[at - 1] if at else epoch, starts[epochs[at]])
-
-
-def windows(log: Log, *ends: int, lineage: int = 0, lo: int = 0) -> list[PartitionRange]:
-    """Windows of a log that end at `ends`, frozen while `log.leader` leads."""
-    found = []
-    for hi in ends:
-        epochs = epochs_of(log.ask, log.leader, lo, hi)
-        found.append(
-            PartitionRange(topic="t", topic_id="i", partition=0, lo=lo, hi=hi, lineage=lineage, leader_epochs=epochs)
-        )
-        lo = hi
-    return found
 
 
 def noticed(ask: Ask, ranges: Sequence[PartitionRange]) -> int:
@@ -111,23 +76,6 @@ def test_a_leader_without_earlier_epochs_reports_only_its_own() -> None:
     assert epochs_of(Log((0,) * 10, 0).ask, 0, 0, 10) == ((0, 10),)
     assert epochs_of(Log((), 5).ask, 5, 0, 0) == ((5, 0),)
     assert epochs_of(Log((0,) * 10 + (5,) * 10, 5).ask, 5, 10, 20) == ((5, 20),)
-
-
-@st.composite
-def diverging_logs(draw: st.DrawFn) -> tuple[Log, list[PartitionRange], Log, int]:
-    """A log and its windows, another that shares its beginning, and how many records the two share."""
-    old_records = tuple(sorted(draw(st.lists(st.sampled_from((0, 2, 4, 6)), min_size=1, max_size=30))))
-    shared = draw(st.integers(0, len(old_records)))
-    last = old_records[shared - 1] if shared else 0
-    leader = old_records[-1] + draw(st.integers(0, 1))
-    after = {*old_records[shared:], leader} if shared < len(old_records) else set()
-    # Epochs that the two logs both have, they have at the same offsets: each had one leader.
-    others = [epoch for epoch in range(last, 10) if epoch not in after and (epoch % 2 or epoch == last or epoch > 6)]
-    new_tail = sorted(draw(st.lists(st.sampled_from(others), max_size=10))) if others else []
-    new_records = (*old_records[:shared], *new_tail)
-    old = Log(old_records, leader)
-    ends = sorted({*draw(st.lists(st.integers(0, len(old_records)), max_size=3)), len(old_records)})
-    return old, windows(old, *ends), Log(new_records, 11), shared
 
 
 @given(diverging_logs())

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from makewhole.kafka.group_offsets import GroupOffsets, OffsetOutOfRange
+from makewhole.kafka.group_offsets import CutOff, GroupOffsets, OffsetOutOfRange
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.incidents.sentences import incident_sentence
 from makewhole.model.incidents.settlements import settled_by
@@ -16,6 +16,7 @@ from makewhole.window.consumer_groups import (
     Unreached,
     group_incidents,
     standing_of,
+    with_doubt_where_cut_off,
     with_nothing_between,
 )
 
@@ -72,6 +73,36 @@ def test_an_offset_that_the_log_does_not_have_says_nothing(committed: int, where
     assert "--to-offset OFFSET --topic o:1 --group g --execute" in settled_by(found[0])
     assert standing({0: 100, 1: None}, {}, out_of_range=beyond)[1] == [], "nothing waits there"
     assert now.committed[1] is None
+
+
+@pytest.mark.parametrize(
+    ("agreed", "where"),
+    [
+        (40, "behind where a change of leader cut off its log (40)"),
+        (None, "behind where a change of leader cut off its log (where is not known)"),
+    ],
+)
+def test_an_offset_of_records_that_were_cut_off_is_not_one_of_the_log(agreed: int | None, where: str) -> None:
+    cut_off = CutOff(leader_epoch=3, agreed=agreed)
+    beyond = {1: OffsetOutOfRange(committed=90, start=30, end=100, cut_off=cut_off)}
+    _, found = standing({0: 100, 1: agreed}, {1: 40}, before({0: 100, 1: 90}, {}), out_of_range=beyond)
+    assert kinds(found) == [("group_out_of_range", 1, 40)]
+    assert found[0].detail["cut_off"] == {"leader_epoch": 3, "agreed": agreed}
+    assert incident_sentence(found[0]) == (
+        f"group `g` has committed offset 90 of o/1, which is {where}, and records wait from offset 40 on: how far it "
+        "has read is not known"
+    )
+    assert "; one that does not goes on there, and never reads what waits before it. Find" in settled_by(found[0])
+
+
+@pytest.mark.parametrize(("stood", "known"), [(90, 60), (80, 90), (None, 90)])
+def test_an_offset_from_before_a_cut_is_known_up_to_there(stood: int | None, known: int) -> None:
+    offsets = GroupOffsets(committed={0: 50, 1: 90}, out_of_range={})
+
+    now = with_doubt_where_cut_off(offsets, before({0: 50, 1: stood}, {}), {0: 60, 1: 60})
+
+    assert now == GroupOffsets(committed={0: 50, 1: known}, out_of_range={})
+    assert with_doubt_where_cut_off(offsets, None, {1: 60}) == offsets
 
 
 def test_a_group_that_is_behind_has_stalled_only_when_it_stood_there_before() -> None:

@@ -130,7 +130,7 @@ def _standing_document(reader: ReadingGroup) -> dict[str, Any]:
     return {
         **dict.fromkeys(numbers, None),
         "unread": reader.unread,
-        "out_of_range": {at: asdict(offset) for at, offset in reader.out_of_range.items()},
+        "out_of_range": {at: offset.to_json_dict() for at, offset in reader.out_of_range.items()},
         **({"elsewhere": numbers} if reader.standing else {}),
     }
 

@@ -12,11 +12,13 @@ from rich.table import Table
 from makewhole.cli.documents import hop_ends
 from makewhole.cli.environment import Exit, print_table, printable
 from makewhole.model.errors import PermanentError, TransientError
+from makewhole.model.text import counted
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import Window
 
 _TRANSIENT = 1
 _LAST_LINES = 20
+_LISTED_MOST = 20
 _UNKNOWN = (None, Verdict.PENDING.value, Verdict.UNDECIDABLE.value)
 
 
@@ -49,7 +51,9 @@ def _document(pipeline: str, found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def show_judged(out: Console, documents: Sequence[Mapping[str, Any]]) -> None:
-    """Print a line for each verdict, and what it is not."""
+    """Print a line for each verdict, and what it is not; nothing where there is none."""
+    if not documents:
+        return
     table = Table(box=None, pad_edge=False)
     for heading in ("window", "hop", "key", "verdict", "cause"):
         table.add_column(heading, overflow="fold")
@@ -64,9 +68,32 @@ def show_judged(out: Console, documents: Sequence[Mapping[str, Any]]) -> None:
     )
 
 
+def show_unjudged(
+    out: Console, pipeline: str, places: Mapping[str, Sequence[Window]], documents: Iterable[Mapping[str, Any]]
+) -> None:
+    """Print which of the keys (key → windows) have no verdict on any hop, and what to do; nothing where all have."""
+    judged = {found["key"] for found in documents}
+    left = [key for key in places if key not in judged]
+    for key in left[:_LISTED_MOST]:
+        numbers = ", ".join(str(window.number) for window in places[key])
+        out.print(f"no hop of window {numbers} judges {printable(key)}")
+    if len(left) > _LISTED_MOST:
+        out.print(f"… and {len(left) - _LISTED_MOST:,} more")
+    if left:
+        out.print(
+            f"{len(left):,} of {counted(len(places), 'key')} without a verdict: what their windows hold of them counts "
+            "on no hop; it is of an aborted transaction, kept out by a hop's `where`, or in a topic that no hop joins: "
+            f"`makewhole explain {pipeline} KEY` shows each copy, and why; where one should count, correct the "
+            "pipeline file and judge the window again: `makewhole run "
+            f"{pipeline} --window NUMBER`"
+        )
+
+
 def exit_of_keys(documents: Iterable[Mapping[str, Any]]) -> Exit:
-    """Return the exit code: whether every verdict is known, and none is a gap."""
+    """Return the exit code: whether any key was judged, every verdict is known, and none is a gap."""
     verdicts = {found["verdict"] for found in documents}
+    if not verdicts:
+        return Exit.NOTHING_JUDGED
     if verdicts & set(_UNKNOWN):
         return Exit.NOT_KNOWN
     gaps = {verdict.value for verdict in Verdict if verdict.is_gap}

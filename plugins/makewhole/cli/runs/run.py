@@ -15,7 +15,7 @@ from makewhole.cli.documents import chosen_windows, unanswered_document, window_
 from makewhole.cli.environment import Exit, console, exit_of, printable, service_environment
 from makewhole.cli.report import PipelineName, show_windows
 from makewhole.cli.runs.follow import follow
-from makewhole.cli.runs.judged_keys import exit_of_keys, judged_keys, show_judged
+from makewhole.cli.runs.judged_keys import exit_of_keys, judged_keys, show_judged, show_unjudged
 from makewhole.cli.runs.pipeline_dags import wait_for_pipeline
 from makewhole.compensation.planning.unanswered import Unanswered, read_unanswered
 from makewhole.journal import step_failures, windows
@@ -109,7 +109,7 @@ def run(
     json: Annotated[bool, typer.Option("--json", help="One JSON object a window; progress goes to stderr.")] = False,
 ) -> None:
     """Check one window of a pipeline and repair it. Exit code 0 certified, 1 gaps remain, 2 nothing was judged before
-    a person corrects what is named, 3 not known, 4 error."""
+    a person corrects what is named, 3 not known, 4 error; of --keys 6: none of them is judged."""
     _require_of_keys(keys, whole=whole, asks_windows=plan_only or read_again or reason is not None or not follow)
     if sum((keys is not None, window is not None, bool(start or end))) > 1:
         raise typer.BadParameter("give one of --keys, --window, and --from with --to: each says which windows to judge")
@@ -156,11 +156,13 @@ def _require_of_keys(keys: Path | None, *, whole: bool, asks_windows: bool) -> N
 
 def _judge_alone(pipeline: str, keys: Path, out: Console, *, json: bool) -> Exit:
     """Have the keys of a file judged alone, and show their verdicts."""
-    documents = judged_keys(pipeline, _places_of_keys(pipeline, keys, out))
+    places = _places_of_keys(pipeline, keys, out)
+    documents = judged_keys(pipeline, places)
     if not json:
         show_judged(out, documents)
     for document in documents if json else ():
         typer.echo(json_format.dumps(document, ensure_ascii=False))
+    show_unjudged(out, pipeline, places, documents)
     return exit_of_keys(documents)
 
 

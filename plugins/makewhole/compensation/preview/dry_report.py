@@ -119,7 +119,7 @@ def _behind(reader: ReadingGroup) -> str:
     if not reader.out_of_range:
         return known
     places = ", ".join(
-        f"offset {outside.committed} of partition {partition}, whose log has {outside.start} to {outside.end}"
+        f"offset {outside.committed} of partition {partition}, whose log {outside.log_text}"
         for partition, outside in sorted(reader.out_of_range.items())
     )
     others = f"; in the others it is {known}" if reader.standing else ""

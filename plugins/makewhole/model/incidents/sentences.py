@@ -134,6 +134,9 @@ def _out_of_range(incident: Incident) -> str:
     committed = int(incident.detail["committed"])
     start, end = incident.detail["log"]
     where = f"behind the end of its log ({end})" if committed > end else f"before the beginning of its log ({start})"
+    if (cut_off := incident.detail.get("cut_off")) is not None:
+        at = "where is not known" if cut_off["agreed"] is None else cut_off["agreed"]
+        where = f"behind where a change of leader cut off its log ({at})"
     return (
         f"{_group(incident)} has committed offset {committed} of {incident.place}, which is {where}, and records "
         f"wait from offset {incident.lo} on: how far it has read is not known"

@@ -112,10 +112,13 @@ def _settled_leader_change(incident: Incident) -> str:
 
 
 def _settled_out_of_range(incident: Incident) -> str:
+    checks = "checks leader epochs and " if "cut_off" in incident.detail else ""
+    without = "; one that does not goes on there, and never reads what waits before it" if checks else ""
     return (
-        "a consumer that asks for such an offset goes by its auto.offset.reset: with `latest` it begins at the end and "
-        "never reads what waits, with `earliest` it reads the log from its beginning, again what it had loaded, with "
-        "`none` it stops. Find out how far its loader is, set the offset with `kafka-consumer-groups.sh "
+        f"a consumer that {checks}asks for such an offset goes by its auto.offset.reset: with `latest` it begins "
+        "at the end and never reads what waits, with `earliest` it reads the log from its beginning, again what it had "
+        f"loaded, with `none` it stops{without}. Find out how far its loader is, set the offset with "
+        "`kafka-consumer-groups.sh "
         f"--reset-offsets --to-offset OFFSET --topic {incident.topic}:{incident.partition} --group "
         f"{incident.detail.get('group')} --execute`, then run this window again"
     )

@@ -62,7 +62,9 @@ def _group(pipeline: Pipeline, hop: Hop, topic: JudgedTopic, log: TopicLog, now:
     offsets = read_group_offsets(log, group)
     if offsets.out_of_range:
         text = "; ".join(
-            f"partition {at}: {found.committed} of [{found.start}, {found.end}]"
+            f"partition {at}: {found.committed}, and the log {found.log_text}"
+            if found.cut_off is not None
+            else f"partition {at}: {found.committed} of [{found.start}, {found.end}]"
             for at, found in sorted(offsets.out_of_range.items())
         )
         yield _weak(

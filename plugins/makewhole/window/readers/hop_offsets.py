@@ -12,7 +12,7 @@ from enum import StrEnum
 from makewhole.kafka.group_offsets import GroupOffsets, OffsetOutOfRange, offsets_in_log, read_group_offsets
 from makewhole.kafka.iceberg_sink.control_topic import read_control_log, read_coordinator
 from makewhole.kafka.iceberg_sink.standing import SinkSources, SinkStanding, sink_standing
-from makewhole.kafka.offsets import TopicLog
+from makewhole.kafka.offsets import CommittedOffset, TopicLog
 from makewhole.kinds import tables_of
 from makewhole.model.connection import Connection
 from makewhole.model.hops import Hop
@@ -101,12 +101,15 @@ def _read_progress(log: TopicLog, progress: SinkProgress, store: TablePoint, con
     partitions = log.describe().partitions
     unknown: dict[int, UnknownProgress] = {}
 
-    def read() -> Mapping[int, int | None]:
+    def read() -> Mapping[int, CommittedOffset | None]:
         rows = tables_of(connection).read_progress(store, progress, log.topic, partitions)
         positions = {partition: next_offset(rows.get(partition), progress.means) for partition in partitions}
         unknown.clear()
         unknown.update({partition: at for partition, at in positions.items() if isinstance(at, UnknownProgress)})
-        return {partition: None if isinstance(at, UnknownProgress) else at for partition, at in positions.items()}
+        return {
+            partition: None if isinstance(at, UnknownProgress) else CommittedOffset(at)
+            for partition, at in positions.items()
+        }
 
     offsets = offsets_in_log(log, read)
     return ReaderOffsets(offsets=offsets, unknown=dict(unknown))
@@ -116,21 +119,30 @@ def _read_sink(log: TopicLog, sink: SinkGroup, store: TablePoint, connection: Co
     """Ask the group, the coordinator, the control topic and the table, in this order (`SinkSources`)."""
     kafka, standing = log.connection, list[SinkStanding]()
 
-    def read() -> Mapping[int, int | None]:
+    def read() -> Mapping[int, CommittedOffset | None]:
+        of_tasks = log.committed_with_epochs(sink.name)
         sources = SinkSources(
             topic=log.topic,
             table_name=store.table,
             group=sink.name,
-            group_offsets=log.committed(sink.name),
+            group_offsets={at: None if position is None else position.offset for at, position in of_tasks.items()},
             coordinator=read_coordinator(kafka, sink.control_topic, sink.name),
             control=read_control_log(kafka, sink.control_topic, sink.name),
             table=tables_of(connection).sink_commit(store, sink),
         )
         standing[:] = [sink_standing(sources)]
-        return standing[0].next_offsets
+        return {at: _next_of_sink(offset, of_tasks[at]) for at, offset in standing[0].next_offsets.items()}
 
     offsets = offsets_in_log(log, read)
     return ReaderOffsets(offsets=offsets, sink=standing[0])
+
+
+def _next_of_sink(offset: int | None, of_tasks: CommittedOffset | None) -> CommittedOffset | None:
+    """Return what comes next into the sink's table, with the leader epoch that its tasks committed where it is theirs:
+    the events of the control topic have none."""
+    if offset is None:
+        return None
+    return of_tasks if of_tasks is not None and of_tasks.offset == offset else CommittedOffset(offset)
 
 
 def next_offset(rows: ProgressRows | None, means: OffsetMeaning) -> int | UnknownProgress:

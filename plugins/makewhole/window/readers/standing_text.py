@@ -13,10 +13,7 @@ def unknown_standing(hop: Hop, offsets: ReaderOffsets, topic: str, partition: in
     that has committed nothing there."""
     beyond = offsets.out_of_range.get(partition)
     if beyond is not None:
-        return (
-            f"{hop.reader} stands at offset {beyond.committed} of {topic}/{partition}, whose log has {beyond.start} "
-            f"to {beyond.end}"
-        )
+        return f"{hop.reader} stands at offset {beyond.committed} of {topic}/{partition}, whose log {beyond.log_text}"
     if offsets.sink is not None and (why := unknown_sink(offsets.sink, partition)) is not None:
         return f"how far {hop.reader} has brought {topic}/{partition} is not known: {why}"
     fault = offsets.unknown.get(partition)

@@ -21,12 +21,12 @@ from makewhole.kafka.offsets import TopicLog
 from makewhole.key_index.window_run import replays_in, spans_of
 from makewhole.lake.rows_by_bucket import RowsByBucket, spread_rows
 from makewhole.model.hops import Hop
-from makewhole.model.incident import Incident
+from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.points import has_log
 from makewhole.model.positions import PositionSpan
 from makewhole.model.window import PartitionRange, Window
 from makewhole.sql import PgConnection
-from makewhole.window.consumer_groups import GROUP, GroupStanding, with_nothing_between
+from makewhole.window.consumer_groups import GROUP, GroupStanding, with_doubt_where_cut_off, with_nothing_between
 from makewhole.window.context import WindowContext
 from makewhole.window.readers.hop_offsets import ReaderOffsets, read_hop_offsets, standing_name
 from makewhole_spark.reconcile.bucket.other_windows import OtherConfiguration, TruncatedFiles
@@ -249,9 +249,23 @@ class NeighbouringWindows:
             ranges = self.context.window.ranges.get(hop.source, ())
             before = self.standings_before.get(hop.name)
             is_same = before is not None and bool(ranges) and before.is_of(standing_name(hop), ranges[0].topic_id)
-            offsets = with_nothing_between(reader_offsets.offsets, before if is_same else None, ranges)
+            before = before if is_same else None
+            offsets = with_nothing_between(reader_offsets.offsets, before, ranges)
+            offsets = with_doubt_where_cut_off(offsets, before, self._cut_off(hop.source))
             self._committed[hop.name] = replace(reader_offsets, offsets=offsets)
         return self._committed[hop.name]
+
+    def _cut_off(self, point: str) -> Mapping[int, int]:
+        """Return from which offset on this window found a topic cut off, by partition."""
+        own = self.context.window.number
+        found = sorted(
+            (incident.lo, incident.partition)
+            for window, incident in self.incidents
+            if (window.number, incident.point, incident.kind) == (own, point, IncidentKind.TRUNCATED)
+            and incident.lo is not None
+            and incident.partition is not None
+        )
+        return {partition: lo for lo, partition in reversed(found)}
 
     @cached_property
     def standings_before(self) -> Mapping[str, GroupStanding]:

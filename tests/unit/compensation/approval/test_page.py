@@ -19,7 +19,7 @@ from makewhole.compensation.preview.dry_report import (
     TableEffects,
     TopicEffects,
 )
-from makewhole.kafka.group_offsets import OffsetOutOfRange
+from makewhole.kafka.group_offsets import CutOff, OffsetOutOfRange
 from makewhole.kafka.topic_readers import ReadingGroup
 from makewhole.model.actions import Action, read_before
 from makewhole.model.hops import Remedy
@@ -173,6 +173,7 @@ def test_the_page_says_what_stays_empty_and_who_waits() -> None:
 
 
 OUT_OF_RANGE = OffsetOutOfRange(committed=99, start=3, end=12)
+CUT_OFF = CutOff(leader_epoch=1, agreed=7)
 
 
 @pytest.mark.parametrize(
@@ -184,6 +185,7 @@ OUT_OF_RANGE = OffsetOutOfRange(committed=99, start=3, end=12)
                 ReadingGroup(group="far", lag=12_000, unread=0),
                 ReadingGroup(group="b*i", lag=4, unread=1, records=0),
                 ReadingGroup(group="restored", lag=0, unread=0, out_of_range={0: OUT_OF_RANGE}),
+                ReadingGroup(group="cut", lag=0, unread=0, out_of_range={0: replace(OUT_OF_RANGE, cut_off=CUT_OFF)}),
             ),
             None,
             "- flights (log:flights) is read by group dw\\_loader, 1,200 behind\n"
@@ -191,6 +193,9 @@ OUT_OF_RANGE = OffsetOutOfRange(committed=99, start=3, end=12)
             "- flights (log:flights) is read by group b\\*i, 0 behind, no offset in 1 partition\n"
             "- flights (log:flights) is read by group restored, how far behind is not known: it stands at offset 99 of "
             "partition 0, whose log has 3 to 12, and will read what its auto.offset.reset says "
+            "(group\\_out\\_of\\_range)\n"
+            "- flights (log:flights) is read by group cut, how far behind is not known: it stands at offset 99 of "
+            "partition 0, whose log was cut off at 7 since, and will read what its auto.offset.reset says "
             "(group\\_out\\_of\\_range)",
         ),
         ((), None, "- flights (log:flights): no consumer group has an offset there; who reads it is not known"),
