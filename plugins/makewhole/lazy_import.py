@@ -1,9 +1,11 @@
 """Put off loading a module until something of it is used: importing it costs others seconds who never use it."""
 
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.machinery import ModuleSpec
 from importlib.util import LazyLoader, find_spec, module_from_spec
 from types import ModuleType
 from typing import Any
@@ -48,3 +50,28 @@ def substituted(name: str) -> Iterator[None]:
     finally:
         if taken is substitute:
             sys.modules.pop(name, None)
+
+
+class _Absent:
+    """A finder of modules that refuses some of them, and what is in them, to one thread."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names, self._thread = names, threading.get_ident()
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:  # noqa: ARG002 - as Python asks
+        is_of_them = any(name == one or name.startswith(f"{one}.") for one in self._names)
+        if is_of_them and threading.get_ident() == self._thread:
+            raise ModuleNotFoundError(f"{name} is left out", name=name)
+        return None
+
+
+@contextmanager
+def absent(*names: str) -> Iterator[None]:
+    """Have imports in the block, in this thread, find these modules not installed, for what does without them; modules
+    that are loaded are left alone."""
+    finder = _Absent(names)
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)

@@ -78,3 +78,27 @@ def test_a_substitute_has_nothing_that_its_module_has_not() -> None:
         print(hasattr(taken, "nothing"))
     """
     assert run(program) == "False\nFalse\n"
+
+
+def test_a_module_that_is_left_out_is_so_for_one_thread_and_within_the_block() -> None:
+    program = """if True:
+        import sys, threading
+        from makewhole.lazy_import import absent
+        def tell(name):
+            try:
+                __import__(name)
+                print(name)
+            except ModuleNotFoundError as error:
+                print(error)
+        import xml.dom
+        with absent("colorsys", "xml"):
+            tell("colorsys")
+            tell("xml.sax")
+            tell("xml.dom")
+            other = threading.Thread(target=tell, args=("colorsys",))
+            other.start()
+            other.join()
+        tell("xml.sax")
+    """
+    left_out = "colorsys is left out\nxml.sax is left out\n"
+    assert run(program) == f"{left_out}xml.dom\ncolorsys\nxml.sax\n"

@@ -20,10 +20,11 @@ from typing import Any
 from makewhole.config.extras import installed_for
 from makewhole.gate.planned_expectation import Planned
 from makewhole.gate.transposed import ID_COLUMN, NumberSuite, transpose
-from makewhole.lazy_import import loaded_at_first_use, substituted
+from makewhole.lazy_import import absent, loaded_at_first_use, substituted
 
 _ONE_AT_A_TIME = threading.Lock()  # the library keeps its current context in a global
 _LONGEST_MESSAGE = 300
+_UNUSED = ("pyspark.ml", "pyspark.sql.connect")  # the library does without them; a tenth of its import
 _COUNTS = {"result_format": "BASIC", "partial_unexpected_count": 0}  # samples cost a Spark job for each expectation
 
 
@@ -128,7 +129,7 @@ def _library() -> Any:
     os.environ["GX_ANALYTICS_ENABLED"] = "false"  # read when the library is imported; it would phone home
     logging.getLogger("great_expectations").setLevel(logging.WARNING)  # its import alone logs some 200 lines
     # SciPy's is a third of the library's import and altair a tenth, for an expectation that is not ours.
-    with loaded_at_first_use("scipy.stats"), substituted("altair"), installed_for("the gate"):
+    with loaded_at_first_use("scipy.stats"), substituted("altair"), absent(*_UNUSED), installed_for("the gate"):
         import great_expectations
     return great_expectations
 

@@ -47,7 +47,7 @@ class OffsetOutOfRange:
 
     @property
     def log_text(self) -> str:
-        """What the log has instead, in words that follow those for the log."""
+        """The bounds of the log instead, or its cut, in words that follow those for the log."""
         return f"has {self.start} to {self.end}" if self.cut_off is None else self.cut_off.text
 
     def to_json_dict(self) -> dict[str, Any]:
