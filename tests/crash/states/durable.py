@@ -139,7 +139,7 @@ COVERED = {
     **{f"raw: {name}": _ASKED for name in ("connect", "ApiVersionRequest", "TopicMetadataRequest")},
     **{
         f"raw: {name}": "who reads a topic: no group but the plan's own, which is the marker"
-        for name in ("ListGroupsRequest", "OffsetFetchRequest")
+        for name in ("ListGroupsRequest", "CommittedOffsetsRequest")
     },
     "producer: init_transactions": "transaction",
     "producer: send_offsets_to_transaction": "transaction",
