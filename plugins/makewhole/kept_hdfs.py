@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 _T = TypeVar("_T")
 _READ_BY_A_CLIENT = ("HADOOP", "KRB5")  # what the names of variables begin with that say who it is, and where to ask
 _KEPT = dict[tuple[int, Hashable, Hashable], Any]()
+_SET_ASIDE = list[Any]()  # never asked again, and not ended: others may be in the midst of a read
 
 
 def kept(settings: Hashable, make: Callable[[], _T]) -> _T:
@@ -22,6 +23,12 @@ def kept(settings: Hashable, make: Callable[[], _T]) -> _T:
     """
     environment = frozenset((name, value) for name, value in os.environ.items() if name.startswith(_READ_BY_A_CLIENT))
     mine = (os.getpid(), environment, settings)
-    if mine not in _KEPT:
-        _KEPT.setdefault(mine, make())
-    return cast(_T, _KEPT[mine])
+    there = _KEPT.get(mine)
+    return cast(_T, _KEPT.setdefault(mine, make()) if there is None else there)
+
+
+def set_aside() -> None:
+    """Have the next question asked by a client of its own, over a connection of its own: the one that is kept may be to
+    a machine that is gone without a word."""
+    while _KEPT:
+        _SET_ASIDE.append(_KEPT.popitem()[1])

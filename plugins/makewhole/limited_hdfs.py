@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 from hdfs_native import Client, FileStatus
 
+from makewhole.kept_hdfs import set_aside
+
 QUESTION = "question to a NameNode"
 """The name of the threads that wait for answers."""
 
@@ -45,7 +47,8 @@ class _LimitedQuestions:
 
 
 def _in_time(ask: Callable[[], _T]) -> _T:
-    """Return an answer. A question that has none in time is left to itself, in a thread that ends with the process."""
+    """Return an answer. A question that has none in time is left to itself, in a thread that ends with the process, and
+    the client that asked it is asked no more."""
     answers = SimpleQueue[tuple[_T, None] | tuple[None, BaseException]]()
 
     def wait() -> None:
@@ -58,6 +61,7 @@ def _in_time(ask: Callable[[], _T]) -> _T:
     try:
         answer, error = answers.get(timeout=_ANSWER_SECONDS)
     except Empty:
+        set_aside()
         raise OSError(f"the NameNode took a question and said nothing for {_ANSWER_SECONDS:.0f} s") from None
     if error is not None:
         raise error

@@ -9,7 +9,7 @@ import pytest
 from makewhole import limited_hdfs
 from makewhole.datasets.iceberg.warehouse import WarehouseIO
 from makewhole.file_stores.open_store import file_store
-from makewhole.file_system import open_to_read
+from makewhole.file_system import hdfs_client, open_to_read
 from makewhole.limited_hdfs import limited
 from makewhole.model.connection import HdfsConnection
 from makewhole.model.errors import TransientError
@@ -42,6 +42,15 @@ def test_the_files_of_a_table_and_of_the_storage_raise_what_their_callers_try_ag
         WarehouseIO().new_input(f"hdfs://{silent}/warehouse/a.parquet").open()
     with pytest.raises(OSError, match="said nothing"), open_to_read(f"hdfs://{silent}/storage/a"):
         pass
+
+
+def test_after_a_question_without_an_answer_another_connection_is_made(silent: str) -> None:
+    connection = HdfsConnection(id="lake", address=silent, properties={})
+    first = hdfs_client(connection)
+    assert hdfs_client(connection) is first
+    with pytest.raises(OSError, match="said nothing"):
+        first.get_file_info("/a")
+    assert hdfs_client(connection) is not first
 
 
 class Listing:

@@ -337,7 +337,7 @@ def test_an_answer_without_a_verdict_is_no_success(shop: ReconciledShop, tmp_pat
 
     file.write_text("O20\nO3\n")
     shown = CliRunner().invoke(app, command)
-    assert (shown.exit_code, why in shown.output, "matched" in shown.output) == (0, True, True), shown.output
+    assert (shown.exit_code, why in shown.output, "matched" in shown.output) == (3, True, True), shown.output
 
 
 def newest(shop: ReconciledShop) -> WindowContext:

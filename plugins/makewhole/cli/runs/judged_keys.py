@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -82,19 +82,21 @@ def show_unjudged(
     if left:
         out.print(
             f"{len(left):,} of {counted(len(places), 'key')} without a verdict: what their windows hold of them counts "
-            "on no hop; it is of an aborted transaction, kept out by a hop's `where`, or in a topic that no hop joins: "
-            f"`makewhole explain {pipeline} KEY` shows each copy, and why; where one should count, correct the "
-            "pipeline file and judge the window again: `makewhole run "
-            f"{pipeline} --window NUMBER`"
+            "on no hop; it is of an aborted transaction, kept out by a hop's `where`, in a topic that no hop joins, or "
+            f"of rows that are gone from their tables since: `makewhole explain {pipeline} KEY` shows each copy, and "
+            "why; where a `where` or a hop is wrong, correct the pipeline file and judge the window again: `makewhole "
+            f"run {pipeline} --window NUMBER`"
         )
 
 
-def exit_of_keys(documents: Iterable[Mapping[str, Any]]) -> Exit:
-    """Return the exit code: whether any key was judged, every verdict is known, and none is a gap."""
+def exit_of_keys(documents: Collection[Mapping[str, Any]], keys: Collection[str]) -> Exit:
+    """Return the exit code: whether any of the keys was judged, each has a verdict that is known, and none is a gap."""
     verdicts = {found["verdict"] for found in documents}
     if not verdicts:
         return Exit.NOTHING_JUDGED
     if verdicts & set(_UNKNOWN):
         return Exit.NOT_KNOWN
     gaps = {verdict.value for verdict in Verdict if verdict.is_gap}
-    return Exit.GAPS_REMAIN if verdicts & gaps else Exit.CERTIFIED
+    if verdicts & gaps:
+        return Exit.GAPS_REMAIN
+    return Exit.CERTIFIED if {found["key"] for found in documents} >= {*keys} else Exit.NOT_KNOWN

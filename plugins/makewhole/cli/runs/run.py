@@ -163,7 +163,7 @@ def _judge_alone(pipeline: str, keys: Path, out: Console, *, json: bool) -> Exit
     for document in documents if json else ():
         typer.echo(json_format.dumps(document, ensure_ascii=False))
     show_unjudged(out, pipeline, places, documents)
-    return exit_of_keys(documents)
+    return exit_of_keys(documents, places)
 
 
 def _requests(request: _RunRequest, window: int | None, keys: Path | None, out: Console) -> list[_RunRequest]:
