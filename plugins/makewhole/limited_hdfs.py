@@ -20,7 +20,7 @@ QUESTION = "question to a NameNode"
 _T = TypeVar("_T")
 _ANSWER_SECONDS = 120.0
 _LISTED_TOGETHER = 1_000
-_QUESTIONS = ("get_file_info", "glob_status", "get_content_summary", "read")
+_QUESTIONS = ("get_file_info", "glob_status", "get_content_summary", "get_acl_status", "read")
 
 
 def limited(client: Client) -> Client:

@@ -8,7 +8,16 @@ from typing import IO, TypeVar, cast
 import hdfs_native
 
 from makewhole.file_stores.broken_parts import broken_block
-from makewhole.file_stores.store import FileEntry, FileStamp, answering, as_changed, hidden_name, stamp_of
+from makewhole.file_stores.hdfs_rights import give_rights, make_folders
+from makewhole.file_stores.store import (
+    FileEntry,
+    FileStamp,
+    answering,
+    as_changed,
+    hidden_name,
+    other_rights,
+    stamp_of,
+)
 
 Renamed = TypeVar("Renamed")
 
@@ -66,12 +75,19 @@ class HdfsStore:
         return self._write(path, content, rename)
 
     def replace(self, path: str, content: bytes) -> None:
-        self._write(path, content, lambda hidden: self.client.rename(hidden, self._full(path), overwrite=True))
+        def rename(hidden: str) -> None:
+            with suppress(FileNotFoundError):  # it is new
+                give_rights(self.client, hidden, self._full(path), is_new=False)
+            self.client.rename(hidden, self._full(path), overwrite=True)
+
+        self._write(path, content, rename)
 
     def move(self, path: str, to: str, *, is_new: bool) -> bool:
         target = self._full(to)
         with answering(self.root):
-            self.client.mkdirs(target.rpartition("/")[0] or "/", 0o755, True)
+            make_folders(self.client, target.rpartition("/")[0])
+            if not is_new:
+                self._require_rights(path, to)
             try:
                 self.client.rename(self._full(path), target, overwrite=not is_new)
             except (FileExistsError, FileNotFoundError):
@@ -80,6 +96,15 @@ class HdfsStore:
 
     def can_move_to(self, path: str) -> bool:  # noqa: ARG002 - all names are in one system
         return True
+
+    def give_rights(self, path: str, *, of: str, is_new: bool) -> bool:
+        with answering(self.root):
+            return give_rights(self.client, self._full(path), self._full(of), is_new=is_new)
+
+    def _require_rights(self, path: str, to: str) -> None:
+        with suppress(FileNotFoundError):  # which of the two is not there is found when it is moved
+            if not self.give_rights(path, of=to, is_new=False):
+                raise other_rights(self._full(to))
 
     def remove(self, path: str) -> None:
         with answering(self.root), suppress(FileNotFoundError):

@@ -10,7 +10,15 @@ from os.path import realpath
 from pathlib import Path, PurePath
 from typing import IO, NoReturn
 
-from makewhole.file_stores.store import FileEntry, FileStamp, answering, as_changed, hidden_name
+from makewhole.file_stores.local_rights import give_rights, missing_folders
+from makewhole.file_stores.store import (
+    FileEntry,
+    FileStamp,
+    answering,
+    as_changed,
+    hidden_name,
+    other_rights,
+)
 from makewhole.model.errors import RefusedError, TransientError
 
 _MILLISECOND = 1_000_000
@@ -73,18 +81,21 @@ class LocalStore:
 
     def replace(self, path: str, content: bytes) -> None:
         with answering(self.root), self._written(path, content) as hidden:
+            with suppress(FileNotFoundError):  # it is new
+                give_rights(str(hidden), str(self._full(path)), is_new=False)
             hidden.replace(self._full(path))
             _sync(hidden.parent)
 
     def move(self, path: str, to: str, *, is_new: bool) -> bool:
         source, target = self._full(path), self._full(to)
         with answering(self.root):
-            target.parent.mkdir(parents=True, exist_ok=True)
+            self._make_folders(target.parent)
             try:
                 if is_new:
                     os.link(source, target)
                     source.unlink(missing_ok=True)
                 else:
+                    self._require_rights(path, to)
                     source.replace(realpath(target))  # of a link the file that it leads to
             except (FileExistsError, FileNotFoundError):
                 return False
@@ -101,6 +112,22 @@ class LocalStore:
     def can_move_to(self, path: str) -> bool:
         with answering(self.root):
             return _disk(PurePath(realpath(self.root))) == _disk(PurePath(realpath(self._full(path))).parent)
+
+    def give_rights(self, path: str, *, of: str, is_new: bool) -> bool:
+        with answering(self.root):
+            return give_rights(str(self._full(path)), str(self._full(of)), is_new=is_new)
+
+    def _require_rights(self, path: str, to: str) -> None:
+        with suppress(FileNotFoundError):  # which of the two is not there is found when it is moved
+            if not self.give_rights(path, of=to, is_new=False):
+                raise other_rights(str(self._full(to)))
+
+    def _make_folders(self, folder: Path) -> None:
+        """Make the folders of a file that have to be, each with the rights of the one above as far as it can be."""
+        made = missing_folders(str(folder))
+        folder.mkdir(parents=True, exist_ok=True)
+        for full in made:
+            give_rights(full, str(PurePath(full).parent), is_new=True)
 
     def remove(self, path: str) -> None:
         with answering(self.root):

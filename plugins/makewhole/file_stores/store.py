@@ -1,6 +1,6 @@
 """Name what is done with the files below a root, whatever keeps them: listed, read, published, replaced."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,6 +18,8 @@ _REFUSALS = (
     "XAdminUserNotFound",
 )
 """Texts of the clients of S3 and HDFS where an answer is a refusal; each raises one error for all that goes wrong."""
+
+_READ_BY_ALL = 0o004
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -114,10 +116,11 @@ class FileStore(Protocol):
     def move(self, path: str, to: str, *, is_new: bool) -> bool:
         """Give a file the name `to`, as a whole; return whether it was. False: it is not there any more, or, where the
         name is to be new, that is taken. One file is moved once, whoever tries again, and however late; on a system
-        without exclusive names it may be written again by whoever had begun to.
+        without exclusive names it may be written again by whoever had begun to. In the place of another file it has
+        the rights of that one (`give_rights`), and a folder that is made for it those of the folder above.
 
         Raises:
-            RefusedError: the name is on another disk.
+            RefusedError: the name is on another disk, or the rights of the file there cannot be given.
             TransientError: the system does not answer; the file has its old name, or its new one.
         """
         ...
@@ -127,9 +130,37 @@ class FileStore(Protocol):
         mount."""
         ...
 
+    def give_rights(self, path: str, *, of: str, is_new: bool) -> bool:
+        """Give a file the owner, group, mode and ACL of another one as far as this user may; return whether it is fit
+        to take the place of that one, or, `is_new`, to lie beside it: such a file may be this user's, and have another
+        group where everyone may read it.
+
+        Raises:
+            FileNotFoundError: one of the two is not there.
+            TransientError: the system does not answer.
+        """
+        ...
+
     def remove(self, path: str) -> None:
         """Remove a file; one that is not there stays so."""
         ...
+
+
+def is_fit(unlike: Set[str], mode: int, *, is_new: bool) -> bool:
+    """Return whether a file has the rights of another one, of a mode, but for some: all of them in its place; beside
+    it (`is_new`) those by which others read it."""
+    if not is_new:
+        return not unlike
+    return unlike <= ({"owner", "group"} if mode & _READ_BY_ALL else {"owner"})
+
+
+def other_rights(target: str) -> RefusedError:
+    """Return the error of a file that cannot be given the rights of the one that it is to replace."""
+    return RefusedError(
+        f"{target}: a file in its place cannot be given its owner, group, mode and ACL by the user that makewhole runs "
+        "as, and those who read it might not any more. Run makewhole as the owner of the file, in its group, or as a "
+        "superuser; then try again"
+    )
 
 
 def hidden_name(path: str) -> str:

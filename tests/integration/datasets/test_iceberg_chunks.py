@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from makewhole.config.connections import from_environment
-from makewhole.datasets.iceberg.write import chunk_commit, commit
+from makewhole.datasets.iceberg.write import chunk_commit, commit, partitions
 from makewhole.datasets.nested_values import row_images
 from makewhole.kinds import tables_of
 from makewhole.model.errors import LeaseLostError, RefusedError
@@ -160,6 +160,37 @@ def test_files_without_rows_of_a_chunk_are_not_touched(lake: Lake, tables: Table
     regions = [task.file.partition[0] for task in lake.table(TABLE).scan().plan_files()]
     assert sorted(regions) == ["EU"] * 4 + ["US"] * 4
     assert {row["id"]: str(row["amount"]) for row in lake.rows(TABLE)}["O11"] == "0.01"
+
+
+def test_a_chunk_holds_the_rows_of_one_file_at_a_time(
+    lake: Lake, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.make_table(TABLE)
+    for day in range(3):
+        lake.append(TABLE, rows_of(orders(range(10 * day, 10 * day + 4), day)))
+    items = [new_amount(tables, seq, f"O{10 * seq + 1}", "0.01") for seq in range(3)]
+    steps: list[str] = []
+
+    def noted(of: Any, name: str, step: str) -> None:
+        done = getattr(of, name)
+
+        def do(*arguments: Any) -> Any:
+            steps.append(step)
+            return done(*arguments)
+
+        monkeypatch.setattr(of, name, do)
+
+    noted(chunk_commit.ChunkSource, "_kept", "read")
+    noted(partitions, "_dataframe_to_data_files", "write")
+    with tables.writer(POINT, "test") as writer:
+        writer.receipts(chunk_id())
+        steps.clear()
+        assert writer.write_chunk(POINT, chunk_id(), items, lambda *_: {}).actions == 3
+
+    first = steps.index("read")  # what is kept of the plan was written before
+    assert steps[first : first + 7] == ["read", "write"] * 3 + ["write"]
+    amounts = [str(row["amount"]) for row in lake.rows(TABLE)]
+    assert (len(amounts), amounts.count("0.01")) == (12, 3)
 
 
 Commit = Callable[..., int | None]

@@ -4,14 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from errno import ENOENT
 
-import pyarrow as pa
-
 from makewhole.datasets.files.file_source import FileSource
 from makewhole.datasets.files.write.chunk_rows import FileChunk, load_rows
-from makewhole.datasets.files.write.commit_files import commit_of, is_commit, is_emptied, not_written
+from makewhole.datasets.files.write.commit_files import is_commit, not_written
 from makewhole.datasets.files.write.items import do
 from makewhole.datasets.files.write.kept_beside import DecidedChunk, FileStep, PlanFolder
-from makewhole.datasets.files.write.rewritten import FileChange, is_marked, new_file, rewritten_file
+from makewhole.datasets.files.write.rewritten import is_marked
+from makewhole.datasets.files.write.staging import Staging
 from makewhole.file_stores.store import FileStore
 from makewhole.model.connection import Connection
 from makewhole.model.errors import CorruptionError, RefusedError, TransientError
@@ -111,10 +110,13 @@ def _decide(
         rows = load_rows(source, point, chunk, kept, [item.key for item in left])
         refused = {**out, **do_each(rows, left)}
         unwritten = not_written(rows)
+        staging = Staging(rows=rows, kept=kept, mark=mark_of(chunk))
+        steps = () if unwritten else tuple(staging.steps())
+        unwritten |= staging.refused
         if not unwritten:
             break
+        staging.discard()
         out |= dict(sorted(unwritten.items()))
-    steps = tuple(_staged(rows, kept))
     if FileSource(source.connection, point).listed != source.listed:
         raise TransientError(f"files of {point.table} came or went while a chunk was decided; try again")
     return DecidedChunk(
@@ -138,34 +140,6 @@ def do_each(rows: FileChunk, items: Sequence[RowItem]) -> dict[int, Refusal]:
         except RefusedError as error:
             refused[item.seq] = error.refusal
     return refused
-
-
-def _staged(rows: FileChunk, kept: PlanFolder) -> Iterator[FileStep]:
-    number, mark = 0, mark_of(rows.id)
-    for path, added in sorted(rows.added.items()):
-        whole = pa.concat_tables(added, promote_options="default")
-        stored = whole.drop_columns([name for name in rows.source.folder_columns if name in whole.column_names])
-        staged = kept.stage(rows.id, number, new_file(rows.source, stored, mark))
-        yield FileStep(path=path, before=None, staged=staged, seqs=tuple(sorted(rows.added_seqs[path])))
-        number += 1
-        commit = commit_of(rows.marker, path)
-        if commit is not None:
-            beside, content = commit
-            yield FileStep(path=beside, before=None, staged=kept.stage(rows.id, number, content), seqs=())
-            number += 1
-    for data, changed in sorted(rows.changed.items(), key=lambda one: one[0].path):
-        seqs = tuple(sorted(changed.seqs))
-        if is_emptied(rows.source.store, data, changed):
-            commit = commit_of(rows.marker, data.path)
-            entry = None if commit is None else rows.source.store.find(commit[0])
-            if entry is not None:  # no reader may look for a file that is gone
-                yield FileStep(path=entry.path, before=entry, staged=None, seqs=())
-            yield FileStep(path=data.path, before=data.file, staged=None, seqs=seqs)
-            continue
-        change = FileChange(removed=frozenset(changed.removed), updated=changed.updated)
-        staged = kept.stage(rows.id, number, rewritten_file(rows.source.store, data, change, mark))
-        yield FileStep(path=data.path, before=data.file, staged=staged, seqs=seqs)
-        number += 1
 
 
 def _carry_out(kept: PlanFolder, chunk: ChunkId, decision: DecidedChunk) -> ReceiptRow:

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -108,18 +109,19 @@ class ChunkSource:
                 "makewhole.chunk": str(rows.id.chunk),
             }
             with reading_lists(self.source.table, self.point.table):
-                table, parts = self.source.table, [*left, new]
+                table, parts = self.source.table, chain(left, [new])
                 done = commit(table, added=parts, adopted=adopted, removed=gone, properties=properties)
         return done is not None
 
-    def _written_again(self, removed: Iterable[tuple[str, int, int]]) -> tuple[list[DataFile], list[pa.Table]]:
-        """Return the files that lose rows, and the rows that they keep."""
+    def _written_again(self, removed: Iterable[tuple[str, int, int]]) -> tuple[list[DataFile], Iterator[pa.Table]]:
+        """Return the files that lose rows, and the rows that they keep: those of a file are read when they are asked
+        for, as memory may not hold those of all files of a chunk."""
         numbers: dict[tuple[str, int], list[int]] = defaultdict(list)
         for path, listing, number in removed:
             numbers[path, listing].append(number)
         touched = {path for path, _ in numbers}
         files = [listed for listed in self.source.files() if listed.file.file_path in touched]
-        kept = [self._kept(listed, numbers[listed.file.file_path, listed.listing]) for listed in files]
+        kept = (self._kept(listed, numbers[listed.file.file_path, listed.listing]) for listed in files)
         return [listed.file for listed in files if not listed.listing], kept
 
     def _kept(self, listed: ListedFile, numbers: Sequence[int]) -> pa.Table:

@@ -24,15 +24,15 @@ from makewhole.model.errors import CorruptionError
 def commit(
     table: Table,
     *,
-    added: Sequence[pa.Table] = (),
+    added: Iterable[pa.Table] = (),
     adopted: Sequence[DataFile] = (),
     removed: Iterable[DataFile] = (),
     properties: Mapping[str, str] = MappingProxyType({}),
     is_merging: bool = False,
 ) -> int | None:
-    """Add rows, and files that are there (`adopted`), and remove whole files, however often these are listed, in one
-    snapshot with properties of its own; return its number. None: another commit came before, and nothing was
-    changed. `is_merging`: small lists of files become larger ones, where nothing is removed.
+    """Add rows, table by table, and files that are there (`adopted`), and remove whole files, however
+    often these are listed, in one snapshot with properties of its own; return its number. None: another commit came
+    before, and nothing was changed. `is_merging`: small lists of files become larger ones, where nothing is removed.
 
     Raises:
         RefusedError: the table names a class that decides where its files stand, or a row is in no partition.

@@ -2,7 +2,7 @@
 
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import count
 
@@ -47,8 +47,8 @@ def _column(table: Table, number: int) -> str:
     return table.schema().find_column_name(number) or "a column that is gone"
 
 
-def written_files(table: Table, tables_of_rows: Sequence[pa.Table], name: str) -> Iterator[DataFile]:
-    """Write rows into new files, and yield these; nothing lists them yet.
+def written_files(table: Table, tables_of_rows: Iterable[pa.Table], name: str) -> Iterator[DataFile]:
+    """Write rows into new files, one table after the other, and yield these; nothing lists them yet.
 
     Raises:
         RefusedError: a row is in no partition or in two.
