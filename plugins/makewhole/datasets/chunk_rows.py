@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from makewhole.datasets.items_of_chunks import fields_of, is_newer, require_as_expected
+from makewhole.datasets.items_of_chunks import fields_of, is_newer, own_topic, require_as_expected
 from makewhole.datasets.key_rows import KeyRow, Origin, in_order, key_rows
 from makewhole.datasets.nested_columns import all_types, column_at, steps_to
 from makewhole.datasets.nested_values import rows_of_images
@@ -35,16 +35,6 @@ from makewhole.tables.receipts import ChunkId
 ALTERED = Refusal(RefusalCode.UNFIT, "the table has other columns than when the plan wrote the row")
 AsidePlace = tuple[str, int, str]
 """Plan, action and place of a row that was moved aside."""
-
-
-def topics_of(point: TablePoint) -> tuple[str, ...]:
-    """Return the topics that lead into a dataset whose rows say theirs."""
-    return () if point.dataset is None else point.dataset.of_topics
-
-
-def filled_column(point: TablePoint) -> str | None:
-    """Return the column of a new row that gets the name of its topic; None: nothing says which it is."""
-    return point.dataset.topic if point.dataset is not None and len(topics_of(point)) == 1 else None
 
 
 @dataclass(kw_only=True)
@@ -128,8 +118,8 @@ class DatasetChunk:
         values = dict.fromkeys(self.schema.names) if old is None else json.loads(old.image)
         for name in item.columns:
             self._set(values, name, fields.get(name), is_moment=name == item.moment)
-        if old is None and (filled := filled_column(self.point)) is not None and filled not in item.columns:
-            self._set(values, filled, topics_of(self.point)[0], is_moment=False)
+        for name, topic in own_topic(self.point, item).items():
+            self._set(values, name, topic, is_moment=False)
         self._require_filled(values)
         new = self._row_of(values)
         require_as_expected(self.point, item, new)

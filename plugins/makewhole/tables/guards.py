@@ -1,8 +1,11 @@
 """Decide by the rows of a key whether an item of a chunk is done, and in which words it is refused: the same for every
 kind of table. `now` are the rows as the transaction of the chunk sees them."""
 
+import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from makewhole.model.errors import ActionRefusedError
 from makewhole.model.refusal import Refusal, RefusalCode
@@ -76,7 +79,8 @@ def survivor_image(item: QuarantineRows, now: Sequence[TableRow]) -> str | None:
 def row_as_left(effect: Effect, now: Sequence[TableRow]) -> TableRow | None:
     """Return the row that is exactly what the action left: of several equal ones, the one in its place. None: there is
     none."""
-    equal = [row for row in now if row.image == effect.after]
+    left = _values_of_image(effect.after)
+    equal = [row for row in now if _values_of_image(row.image) == left]
     return next((row for row in equal if row.place == effect.place), equal[0] if equal else None)
 
 
@@ -89,7 +93,38 @@ def require_insertable(effect: Effect, now: Sequence[TableRow], back: Sequence[s
     """
     if effect.kind is not EffectKind.MOVED and now:
         raise ActionRefusedError(_APPEARED_SINCE)
-    if Counter(row.image for row in now if row.image != effect.after) - Counter(back):
+    stayed, rows = _values_of_image(effect.after), [_values_of_image(row.image) for row in now]
+    if Counter(values for values in rows if values != stayed) - Counter(map(_values_of_image, back)):
         raise ActionRefusedError(_OTHERS_CHANGED)
-    if effect.after is not None and all(row.image != effect.after for row in now):
+    if stayed is not None and stayed not in rows:
         raise ActionRefusedError(_SURVIVOR_GONE)
+
+
+# Images
+
+
+@dataclass(frozen=True)
+class _ExactNumber:
+    """A number by its digits: no other one equals it, and neither a boolean nor a text does."""
+
+    digits: str
+
+
+def _values_of_image(image: str | None) -> Hashable:
+    """Return what an image holds, equal where the same columns hold the same values, in whatever order they stand:
+    that of a dataset follows its newest file. An image that is no JSON object is its text."""
+    if image is None or not image.startswith("{"):
+        return image
+    try:
+        return _hashable(json.loads(image, parse_int=_ExactNumber, parse_float=_ExactNumber))
+    except ValueError:
+        return image
+
+
+def _hashable(value: Any) -> Hashable:
+    if isinstance(value, dict):
+        return frozenset((name, _hashable(part)) for name, part in value.items())
+    if isinstance(value, list):
+        return tuple(map(_hashable, value))
+    found: Hashable = value
+    return found

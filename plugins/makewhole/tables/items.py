@@ -26,12 +26,14 @@ ExpectedValue = tuple[str, str, str | None]
 @dataclass(frozen=True, kw_only=True)
 class RowToWrite:
     """The columns that are written, what the row must hold once it is written, the one of them that gets the moment of
-    the write, if any does, and the columns of a new row that stay empty on purpose."""
+    the write, if any does, and the columns of a new row that stay empty on purpose. `topic`: the name that a new row
+    gets where the rows of its table say their topic."""
 
     columns: tuple[str, ...]
     expected: tuple[ExpectedValue, ...]
     moment: str | None = None
     left: tuple[str, ...] = ()
+    topic: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

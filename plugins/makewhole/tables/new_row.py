@@ -1,11 +1,11 @@
 """Account for every column of a row that `upsert` writes: nothing in it is filled, or left empty, implicitly."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from makewhole.model.hops import Hop
-from makewhole.model.points import Point, TablePoint
+from makewhole.model.points import Point, TablePoint, has_log
 from makewhole.tables.description import Column, TableDescription
 from makewhole.tables.version_types import declared_version
 
@@ -25,10 +25,13 @@ class ColumnOrigin(StrEnum):
 @dataclass(frozen=True, kw_only=True)
 class NewRow:
     """The columns of a hop's table, in its order: where each comes from (None: nothing says), and the declared types of
-    those that hold values of the record."""
+    those that hold values of the record. `topic`: that of the hop where the rows say theirs. `without_topic`: the
+    column that would have to hold it, and would not."""
 
     origins: Mapping[str, ColumnOrigin | None]
     declared: Mapping[str, str]
+    topic: str | None = None
+    without_topic: str | None = None
 
     @property
     def moment(self) -> str | None:
@@ -59,7 +62,15 @@ def new_row(table: TableDescription, hop: Hop, source: Point, target: TablePoint
         declared.setdefault(target.version, version_type(table, target.version))
     declared |= {name: kind for name, kind in hop.write.items() if name not in declared}
     origins = {name: _origin(column, hop, target, compare, declared) for name, column in table.columns.items()}
-    return NewRow(origins=origins, declared=declared)
+    new = NewRow(origins=origins, declared=declared)
+    dataset = target.dataset
+    if dataset is None or dataset.topic is None or not dataset.of_topics or not has_log(source):
+        return new
+    name = target.column_name(target.column_place(dataset.topic))
+    column = table.columns.get(name)
+    is_filled = column is not None and column.has_default
+    is_empty = origins.get(name) in (None, ColumnOrigin.LEFT) and not is_filled
+    return replace(new, topic=source.topic, without_topic=name if is_empty else None)
 
 
 def _origin(

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from makewhole.datasets.items_of_chunks import fields_of, is_newer, require_as_expected
+from makewhole.datasets.items_of_chunks import fields_of, is_newer, own_topic, require_as_expected
 from makewhole.datasets.key_rows import DescribedRow
 from makewhole.model.errors import ActionRefusedError
 from makewhole.model.places.dataset_place import DatasetPlace
@@ -75,3 +75,31 @@ def test_a_row_has_its_own_key_and_what_the_item_means() -> None:
         require_as_expected(POINT, item(), row("O2", "2.50"))
     with pytest.raises(ActionRefusedError, match="amount would not hold what the record is compared by"):
         require_as_expected(POINT, item(), row("O1", "2.51"))
+
+
+OF_TOPICS = dataclasses.replace(
+    POINT,
+    dataset=DatasetPlace(format="parquet", partition="p", offset="o", topic="t", of_topics=("orders", "more")),
+)
+
+
+def test_a_new_row_gets_the_topic_of_its_own_hop() -> None:
+    new = dataclasses.replace(item(), topic="more")
+    there = TableRow(table_oid=1, ctid="", text="")
+    assert own_topic(OF_TOPICS, new) == {"t": "more"}
+    assert own_topic(POINT, new) == {}
+    assert own_topic(OF_TOPICS, item()) == {}
+    assert own_topic(OF_TOPICS, dataclasses.replace(new, columns=("id", "t"))) == {}, "the record says it"
+    assert own_topic(OF_TOPICS, dataclasses.replace(new, before=(there,))) == {}
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.dictionary(pa.int32(), pa.string())])
+def test_a_row_of_no_topic_of_the_point_is_not_written(kind: pa.DataType) -> None:
+    def of_topic(name: str | None) -> pa.Table:
+        return row("O1", "2.50").append_column("t", pa.array([name], pa.string()).cast(kind))
+
+    require_as_expected(OF_TOPICS, item(), of_topic("more"))
+    for name in (None, "others"):
+        with pytest.raises(ActionRefusedError, match="would not say that it is of a topic which leads into"):
+            require_as_expected(OF_TOPICS, item(), of_topic(name))
+        require_as_expected(POINT, item(), of_topic(name))

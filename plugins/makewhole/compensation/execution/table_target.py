@@ -161,4 +161,5 @@ def _item(
         expected=extra.expected,
         moment=extra.moment,
         left=extra.left,
+        topic=extra.topic,
     )

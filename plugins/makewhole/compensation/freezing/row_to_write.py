@@ -55,7 +55,7 @@ def missing_row(new: NewRow, values: Mapping[str, ColumnValue], hop: str, versio
         )
     _require_values(new.written, values)
     expected = _expected(values, new.declared, version, new.written)
-    return RowToWrite(columns=new.written, expected=expected, moment=new.moment, left=new.left)
+    return RowToWrite(columns=new.written, expected=expected, moment=new.moment, left=new.left, topic=new.topic)
 
 
 def differing_row(

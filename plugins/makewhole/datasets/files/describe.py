@@ -7,6 +7,7 @@ import pyarrow as pa
 from makewhole.datasets.column_types import column_kinds, described_column, sql_type
 from makewhole.datasets.files.file_source import FileSource
 from makewhole.datasets.files.file_view import seen_number
+from makewhole.datasets.items_of_chunks import filled_column
 from makewhole.datasets.nested_columns import all_types, leaf_types
 from makewhole.model.connection import Connection
 from makewhole.model.errors import ConfigurationError, Problem
@@ -108,12 +109,16 @@ def _columns(source: FileSource, shape: TableShape) -> TableColumns:
     )
 
 
-def description_of(schema: pa.Schema, name: str) -> TableDescription:
-    """Return what is known of a dataset. Its columns are the parts of those that have parts."""
+def description_of(schema: pa.Schema, point: TablePoint) -> TableDescription:
+    """Return what is known of a dataset. Its columns are the parts of those that have parts; parts are not written."""
+    filled = filled_column(point)
     columns = {
         leaf: described_column(
-            leaf, kind, is_required="." not in leaf and not schema.field(leaf).nullable, is_filled=False
+            leaf,
+            kind,
+            is_required="." not in leaf and not schema.field(leaf).nullable,
+            is_filled=leaf == filled and leaf in schema.names,
         )
         for leaf, kind in leaf_types(schema).items()
     }
-    return TableDescription(schema="", name=name, columns=columns)
+    return TableDescription(schema="", name=point.table, columns=columns)

@@ -146,7 +146,7 @@ class FilesSession:
         absent = sorted(point.named_columns - all_types(schema).keys())
         if absent:
             raise RefusedError(f"point {point.name}: no file of {point.table} has a column {', '.join(absent)}")
-        return FilesTable(connection=self.connection, point=point, description=description_of(schema, point.table))
+        return FilesTable(connection=self.connection, point=point, description=description_of(schema, point))
 
     def column_types(self, point: TablePoint) -> Mapping[str, str]:
         return {name: sql_type(kind) for name, kind in self._types(point).items()}

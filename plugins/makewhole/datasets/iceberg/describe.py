@@ -9,10 +9,10 @@ from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
-from makewhole.datasets.chunk_rows import filled_column
 from makewhole.datasets.column_types import column_kinds, described_column, sql_type
 from makewhole.datasets.iceberg.catalog import NoTableError, load_table, table_with
 from makewhole.datasets.iceberg.held_view import SnapshotView, require_table
+from makewhole.datasets.items_of_chunks import filled_column
 from makewhole.datasets.nested_columns import all_types, leaf_types
 from makewhole.model.connection import IcebergConnection
 from makewhole.model.errors import ConfigurationError, Problem

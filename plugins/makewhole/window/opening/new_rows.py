@@ -72,13 +72,15 @@ def _unaccounted(pipeline: Pipeline, hops: Iterable[Hop], connections: Mapping[s
 def _problems(pipeline: Pipeline, hop: Hop, target: TablePoint, tables: OpenTables) -> Iterator[Problem]:
     source, table = pipeline.points[hop.source], tables.of(target).description
     row = new_row(table, hop, source, target, compared_on(pipeline, hop))
-    if row.unaccounted:
-        listed = ", ".join(f"{name} ({table.columns[name].type})" for name in row.unaccounted)
+    if row.without_topic is not None:
+        yield _without_topic(hop, target, row.without_topic)
+    if unaccounted := tuple(name for name in row.unaccounted if name != row.without_topic):
+        listed = ", ".join(f"{name} ({table.columns[name].type})" for name in unaccounted)
         yield _problem(
             hop,
             "write",
             f"nothing says what {listed} of a row holds that 'upsert' writes into {target.table}",
-            _remedy(target, table.columns, tables.session(target).column_kinds(target), row.unaccounted),
+            _remedy(target, table.columns, tables.session(target).column_kinds(target), unaccounted),
         )
     for name in (*hop.write, *hop.leave):
         if name not in table.columns:
@@ -94,6 +96,17 @@ def _problems(pipeline: Pipeline, hop: Hop, target: TablePoint, tables: OpenTabl
         if column is not None and column.is_required and not column.has_default:
             found = f"{name} of {target.table} takes no null, and has no default"
             yield _problem(hop, "leave", found, f"Write it from the record: `write: {{{name}: TYPE}}`")
+
+
+def _without_topic(hop: Hop, target: TablePoint, column: str) -> Problem:
+    return _problem(
+        hop,
+        "leave" if column in hop.leave else "compensation.missing",
+        f"{column} of a row that 'upsert' writes into {target.table} would have no topic, and the row be none of those "
+        f"of {target.name}",
+        f"Take the topic out of `position` of point {target.name} if rows of no other topic lie there, or report what "
+        "is missing",
+    )
 
 
 def _key(hop: Hop, name: str) -> str:

@@ -10,6 +10,7 @@ from makewhole.compensation.freezing.row_to_write import VersionToWrite, differi
 from makewhole.compute.column_values import ColumnValue
 from makewhole.model.errors import RefusedError
 from makewhole.model.hops import Hop, Remedies, Remedy
+from makewhole.model.places.dataset_place import DatasetPlace
 from makewhole.model.points import Erased, PointKind, TablePoint, TopicPoint
 from makewhole.postgres.table import Table
 from makewhole.tables.description import Column
@@ -59,6 +60,15 @@ def accounted(
     remedies = Remedies(missing=Remedy.UPSERT, duplicate=Remedy.REPORT, mismatched=Remedy.UPSERT)
     hop = Hop(source="orders", target="dw", remedies=remedies, write=write or {}, leave=leave)
     return new_row(ORDERS, hop, TOPIC, target or store(), COMPARE)
+
+
+def in_lake(topic: Column, *, place: str = "t", leave: tuple[str, ...] = (), write: Any = None) -> NewRow:
+    """Account for the columns of a dataset whose rows say their topics at a place, of which two lead into it."""
+    dataset = DatasetPlace(format="parquet", partition="p", offset="o", topic=place, of_topics=("more", "orders"))
+    target = store(time=None, version=None, dataset=dataset, columns=(("of", "_kafka.topic"),))
+    remedies = Remedies(missing=Remedy.UPSERT, duplicate=Remedy.REPORT, mismatched=Remedy.REPORT)
+    hop = Hop(source="orders", target="dw", remedies=remedies, write=write or {}, leave=leave)
+    return new_row(table(column("id"), topic), hop, TOPIC, target, {})
 
 
 def values(**raws: Any) -> dict[str, ColumnValue]:
@@ -183,3 +193,19 @@ def test_a_column_that_the_table_computes_cannot_be_mended() -> None:
     found = ValuedRow(row=row("7", "a", "1").row, place="(0,1)", values={"double": "14"})
     with pytest.raises(RefusedError, match="unfit: double cannot be written: the table computes it"):
         differing_row(ORDERS, source, computed, None, found)
+
+
+@pytest.mark.parametrize("leave", [(), ("t",)])
+def test_a_row_that_says_its_topic_gets_that_of_its_hop(leave: tuple[str, ...]) -> None:
+    new = in_lake(column("t", has_default=True), leave=leave)
+    assert (new.topic, new.without_topic, new.unaccounted) == ("orders", None, ())
+    assert missing_row(new, {}, "orders->dw", None).topic == "orders"
+    assert accounted().topic is None, "no dataset"
+
+
+def test_a_row_that_would_say_no_topic_is_known_before() -> None:
+    assert in_lake(column("t"), leave=("t",)).without_topic == "t"
+    assert in_lake(column("of"), place="_kafka.topic", leave=("of",)).without_topic == "of"
+    assert in_lake(column("of", has_default=True), place="_kafka.topic", leave=("of",)).without_topic is None
+    assert in_lake(column("t")).without_topic == "t"
+    assert in_lake(column("t"), write={"t": "string"}).without_topic is None

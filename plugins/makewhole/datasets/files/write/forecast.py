@@ -47,7 +47,7 @@ class FilesForecaster:
             trial, before = rows.trial(), _rows_of_item(rows, item)
             refused |= do_each(trial, [item]) | not_written(trial, is_whole=False)
             changes[item.seq] = _change(trial, item, before)
-        unfilled = description_of(rows.schema, point.table).unfilled
+        unfilled = description_of(rows.schema, point).unfilled
         new = [item for item in items if isinstance(item, UpsertRow) and not item.before and item.seq not in refused]
         empty = Counter(name for item in new for name in unfilled if name not in item.columns)
         chosen = {seq: changes[seq] for seq in choose(refused)}
@@ -63,6 +63,6 @@ def _change(rows: FileChunk, item: RowItem, before: Sequence[TableRow]) -> RowCh
     was, after = (tuple(row.text for row in found) for found in (before, now))
     if isinstance(item, UpsertRow) and now != before:
         text = after[0] if before else json.dumps({name: json.loads(after[0])[name] for name in item.columns})
-        return upserted(description_of(rows.schema, rows.point.table), item, was, text)
+        return upserted(description_of(rows.schema, rows.point), item, was, text)
     aside = [row.text for row in before if row not in now] if isinstance(item, QuarantineRows) else ()
     return RowChange(before=was, after=after, aside=tuple(aside))

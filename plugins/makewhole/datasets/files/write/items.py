@@ -12,7 +12,7 @@ from makewhole.datasets.files.open_dataset import RowInParquet
 from makewhole.datasets.files.write.chunk_rows import FileChunk, columns_of
 from makewhole.datasets.files.write.column_values import unwritable, written_rows
 from makewhole.datasets.files.write.kept_beside import RowBack
-from makewhole.datasets.items_of_chunks import fields_of, is_newer, require_as_expected
+from makewhole.datasets.items_of_chunks import fields_of, is_newer, own_topic, require_as_expected
 from makewhole.datasets.nested_values import rows_of_images
 from makewhole.model.errors import ActionRefusedError
 from makewhole.model.refusal import Refusal, RefusalCode
@@ -59,7 +59,7 @@ def _table_rows(rows: Sequence[RowInParquet]) -> list[TableRow]:
 
 def _upsert(chunk: FileChunk, item: UpsertRow) -> None:
     now = chunk.of_key(item.key, is_exact=False)
-    description = description_of(chunk.schema, chunk.point.table)
+    description = description_of(chunk.schema, chunk.point)
     refusal = upsert_refusal(item, _table_rows(now)) or not_accounted_for(description, item)
     if refusal is not None:
         raise ActionRefusedError(refusal)
@@ -90,12 +90,13 @@ def _values(chunk: FileChunk, item: UpsertRow, fields: dict[str, Any], old: RowI
     Raises:
         RefusedError: a column does not hold its value.
     """
-    parts = unwritable(chunk.schema, item.columns)
+    topic = own_topic(chunk.point, item)
+    parts = unwritable(chunk.schema, [*item.columns, *topic])
     if parts:
         raise ActionRefusedError.of(
             RefusalCode.UNFIT, f"{', '.join(parts)} would be written, and parts of columns are not"
         )
-    values = {name: fields.get(name) for name in item.columns}
+    values = {name: fields.get(name) for name in item.columns} | topic
     try:
         return written_rows(chunk.schema, values, None if old is None else old.values, item.moment)
     except ValueError as error:
