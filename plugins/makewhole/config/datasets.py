@@ -202,6 +202,22 @@ def note_positions(points: Mapping[str, Point], hops: Sequence[Hop], places: Map
                 f"Write 'key: position' at points.{hop.source} if it is the topic that they came from, or name a 'key' "
                 "here",
             )
+        others = _other_topics(points, hops, hop, target)
+        if target.key == target.dataset.position and target.dataset.topic is None and others:
+            places[hop.target].complain(
+                f"has positions without a topic, and records of {' and '.join(others)} come to its place, too: theirs "
+                f"would be taken for those of {hop.source}",
+                "Add 'topic: COLUMN' to 'position'; or name a 'key' here and at the topic",
+            )
+
+
+def _other_topics(points: Mapping[str, Point], hops: Sequence[Hop], hop: Hop, target: Point) -> list[str]:
+    """Return the topic points besides the source of a hop whose records come to the place of its target, those that are
+    sent again among them."""
+    into = [other for other in hops if other.target in points and points[other.target].place == target.place]
+    names = dict.fromkeys(name for other in into for name in (other.source, other.redeliver_to) if name in points)
+    own = points[hop.source].place
+    return [name for name in names if name and has_log(points[name]) and points[name].place != own]
 
 
 def with_dataset_topics(points: Mapping[str, Point], hops: Sequence[Hop]) -> dict[str, Point]:

@@ -95,3 +95,28 @@ def test_one_topic_of_two_clusters_is_one_name(tmp_path: Path) -> None:
     other = '  other: {kind: topic, connection: k2, topic: orders, key: "$.id"}\n'
     text = FILE.replace("hops:", f"{other}hops:") + "  - {from: other, to: lake}\n"
     assert lake_of(load_pipeline(written(tmp_path, text)))[1].of_topics == ("orders",)
+
+
+BESIDE = """\
+version: 2
+pipeline: orders
+reach: log
+points:
+  orders: {kind: topic, connection: k, topic: orders, key: position}
+  web: {kind: topic, connection: k, topic: web-orders, key: "$.id"}
+  lake: {kind: dataset, connection: lake, format: iceberg, table: dw.orders, position: {partition: p, offset: o}}
+  again: {kind: dataset, connection: lake, format: iceberg, table: dw.orders, key: id}
+hops:
+  - {from: orders, to: lake}
+  - {from: web, to: again}
+"""
+
+
+def test_positions_without_a_topic_are_those_of_one_topic(tmp_path: Path) -> None:
+    problems = [f"{one.path}: {one.found}. {one.remedy}" for one in read_file(written(tmp_path, BESIDE)).problems]
+    assert problems == [
+        "points.lake (line 7): has positions without a topic, and records of web come to its place, too: theirs would "
+        "be taken for those of orders. Add 'topic: COLUMN' to 'position'; or name a 'key' here and at the topic"
+    ]
+    load_pipeline(written(tmp_path, BESIDE.replace("{partition: p", "{topic: t, partition: p")))
+    load_pipeline(written(tmp_path, BESIDE.replace("dw.orders, key", "dw.again, key")))
