@@ -1,6 +1,6 @@
 """Read points that are datasets: their format, the name or the path, and which columns say where a row came from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from uuid import UUID
@@ -202,15 +202,40 @@ def note_positions(points: Mapping[str, Point], hops: Sequence[Hop], places: Map
                 f"Write 'key: position' at points.{hop.source} if it is the topic that they came from, or name a 'key' "
                 "here",
             )
+        others = _other_topics(points, hops, hop, target)
+        if target.key == target.dataset.position and target.dataset.topic is None and others:
+            places[hop.target].complain(
+                f"has positions without a topic, and records of {' and '.join(others)} come to its place, too: theirs "
+                f"would be taken for those of {hop.source}",
+                "Add 'topic: COLUMN' to 'position'; or name a 'key' here and at the topic",
+            )
+
+
+def _other_topics(points: Mapping[str, Point], hops: Sequence[Hop], hop: Hop, target: Point) -> list[str]:
+    """Return the topic points besides the source of a hop whose records come to the place of its target, those that are
+    sent again among them."""
+    into = [other for other in hops if other.target in points and points[other.target].place == target.place]
+    names = dict.fromkeys(name for other in into for name in (other.source, other.redeliver_to) if name in points)
+    own = points[hop.source].place
+    return [name for name in names if name and has_log(points[name]) and points[name].place != own]
 
 
 def with_dataset_topics(points: Mapping[str, Point], hops: Sequence[Hop]) -> dict[str, Point]:
-    """Return the points with the names of the topics that lead into the datasets whose rows say their topic."""
+    """Return the points with the names of the topics that lead into the datasets whose rows say their topic, and of
+    those to which records are sent again that the datasets lack."""
     with_topics = dict(points)
     for name, point in points.items():
         if can_look_up(point) and point.dataset is not None and point.dataset.topic is not None:
-            sources = [points.get(hop.source) for hop in hops if hop.target == name]
-            topics = tuple(dict.fromkeys(source.topic for source in sources if has_log(source)))
-            if len(topics) == len(sources):
-                with_topics[name] = replace(point, dataset=replace(point.dataset, of_topics=topics))
+            into = [hop for hop in hops if hop.target == name]
+            sources = [points.get(hop.source) for hop in into]
+            if all(has_log(source) for source in sources):
+                topics = _names_of_topics(sources)
+                replays = _names_of_topics(points.get(hop.redeliver_to or "") for hop in into)
+                replay_topics = tuple(topic for topic in replays if topic not in topics)
+                of_topics = replace(point.dataset, of_topics=topics, replay_topics=replay_topics)
+                with_topics[name] = replace(point, dataset=of_topics)
     return with_topics
+
+
+def _names_of_topics(points: Iterable[Point | None]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(point.topic for point in points if has_log(point)))

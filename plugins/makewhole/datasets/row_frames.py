@@ -84,15 +84,16 @@ def _holds(array: NestedColumn, term: TypedTerm) -> pl.Series:
 
 
 def is_of_topics(rows: pa.Table, point: TablePoint) -> pl.Series | None:
-    """Return which rows come from the topics that lead into a dataset; None: all do."""
+    """Return which rows come from the topics that lead into a dataset, or to which their records are sent again; None:
+    all do."""
     dataset = point.dataset
-    if dataset is None or dataset.topic is None or not dataset.of_topics:
+    if dataset is None or dataset.topic is None or not dataset.counted_topics:
         return None
     column = column_at(rows, dataset.topic)
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        is_own: Any = pc.is_in(column, pa.array(dataset.of_topics, column.type))
+        is_own: Any = pc.is_in(column, pa.array(dataset.counted_topics, column.type))
         return pl.Series(is_own)
-    return own_texts(column).is_in(list(dataset.of_topics)).fill_null(value=False)
+    return own_texts(column).is_in(list(dataset.counted_topics)).fill_null(value=False)
 
 
 def is_inside(times: pl.Series, is_certain: Mapping[str, pl.Series], bounds: TimeBounds) -> pl.Series:

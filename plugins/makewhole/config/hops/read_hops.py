@@ -19,6 +19,7 @@ from makewhole.config.hops.hop_graph import (
     note_unjoined,
 )
 from makewhole.config.hops.progress import read_progress
+from makewhole.config.hops.progress_of_topics import note_shared_progress, with_other_topics
 from makewhole.config.hops.redelivery import note_shared
 from makewhole.config.hops.remedies import VERDICTS, HopKinds, can_join, choose, note_useless, read_wanted
 from makewhole.config.hops.where import ordered_texts, where
@@ -108,9 +109,10 @@ def read_hops(
     note_compared_otherwise(hops, drafts, top)
     note_reversed_twice(hops, drafts)
     note_shared(hops, drafts, said)
+    note_shared_progress(hops, drafts)
     if len(kinds) == len(elements):
         note_useless(of_pipeline, tuple(kinds))
-    return tuple(hop for _, hop in hops)
+    return with_other_topics([hop for _, hop in hops], drafts)
 
 
 def _read_ends(element: YamlPlace, section: Section, drafts: Mapping[str, PointDraft]) -> Ends:

@@ -74,7 +74,8 @@ class FileTables(DatasetTables):
     ) -> dict[int, ProgressRows]:
         if not progress.is_of_files:
             raise RefusedError("a dataset of files keeps no sink's progress in rows")
-        return file_progress(FileSource(self.connection, store), store, topic, partitions)
+        source = FileSource(self.connection, store)
+        return file_progress(source, store, topic, partitions, progress.other_topics)
 
     @contextmanager
     def writer(self, point: TablePoint, purpose: str) -> Iterator[FilesWriter]:

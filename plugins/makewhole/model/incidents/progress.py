@@ -8,6 +8,7 @@ from makewhole.model.text import counted
 
 _AGAIN = "then run this window again"
 _LAST = "last"
+_NONE_NAMED = "-1"
 
 
 def unknown_progress(incident: Incident) -> str:
@@ -23,7 +24,7 @@ def progress_fault(progress: Mapping[str, Any], unknown: Mapping[str, Any]) -> s
     table, rows, offset = progress["table"], progress["rows"], progress["offset"]
     least, greatest = unknown["least"], unknown["greatest"]
     if progress.get("is_of_files"):
-        return f"the names of files say that {rows} is written up to offset {least}, and rows go up to {greatest}"
+        return f"{_named_up_to(rows, least)}, {_rows_up_to(progress, greatest)}"
     offsets = "" if least is None else f", with {offset} from {least} to {greatest}"
     return {
         "no_row": f"{table} has no row where {rows}",
@@ -33,9 +34,27 @@ def progress_fault(progress: Mapping[str, Any], unknown: Mapping[str, Any]) -> s
     }[unknown["fault"]]
 
 
+def _named_up_to(rows: str, offset: str) -> str:
+    if offset == _NONE_NAMED:
+        return f"no name of a file says up to which offset {rows} is written"
+    return f"the names of files say that {rows} is written up to offset {offset}"
+
+
+def _rows_up_to(progress: Mapping[str, Any], offset: str) -> str:
+    if progress.get("is_shared"):
+        return f"and rows, which may be of other topics, go up to {offset}"
+    return f"and rows go up to {offset}"
+
+
 def settled_unknown_progress(incident: Incident) -> str:
     """Return what to do about a progress that says nothing."""
     progress = incident.detail["progress"]
+    if progress.get("is_shared"):
+        return (
+            "records of several topics come into the dataset, and its rows do not say of which topic they are: name "
+            "the column that says it as `topic` under `position`, or have files named by their offsets, or name the "
+            f"writer's `consumer_group` in place of `progress`; {_AGAIN}"
+        )
     if progress.get("is_of_files"):
         return (
             "a compaction may have taken the names with the last offsets away, or another writer has been there: look "

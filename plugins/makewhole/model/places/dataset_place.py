@@ -18,11 +18,11 @@ class DatasetPlace:
     """The format of a dataset, and the columns that say from where each row came: `partition` and `offset` of its
     record, and its `topic` where rows of other topics may lie beside them. A part of a column is named behind a dot.
 
-    `of_topics` are the names of the topics that lead into it: a row of another topic is none of the point's. Empty:
-    all rows are. `marker`: the name of the file in whose folder files count; `MANIFESTS`: those count that one of them
-    lists; empty: every file that has its name does. `adopts`: a missing row that lies in a file which the table does
-    not list is taken from there. `uuid`: which table of the catalogue it is, where the file says it; another one of its
-    name is refused.
+    `of_topics` are the names of the topics that lead into it, and `replay_topics` of those to which their records are
+    sent again: a row of another topic is none of the point's. Without `of_topics` all rows are. `marker`: the name of
+    the file in whose folder files count; `MANIFESTS`: those count that one of them lists; empty: every file that has
+    its name does. `adopts`: a missing row that lies in a file which the table does not list is taken from there.
+    `uuid`: which table of the catalogue it is, where the file says it; another one of its name is refused.
     """
 
     format: str
@@ -30,6 +30,7 @@ class DatasetPlace:
     offset: str | None = None
     topic: str | None = None
     of_topics: tuple[str, ...] = ()
+    replay_topics: tuple[str, ...] = field(default=(), metadata={"in_document": "if any"})
     marker: str = field(default="", metadata={"in_document": "if any"})
     adopts: bool = field(default=False, metadata={"in_document": "if any"})
     uuid: str = field(default="", metadata={"in_document": "if any"})
@@ -38,6 +39,11 @@ class DatasetPlace:
     def position(self) -> tuple[str, ...]:
         """The columns with partition and offset; empty where rows carry none."""
         return () if self.partition is None or self.offset is None else (self.partition, self.offset)
+
+    @property
+    def counted_topics(self) -> tuple[str, ...]:
+        """The topics whose rows are the point's; empty: all rows are."""
+        return tuple(dict.fromkeys((*self.of_topics, *self.replay_topics))) if self.of_topics else ()
 
     @property
     def named_columns(self) -> tuple[str, ...]:

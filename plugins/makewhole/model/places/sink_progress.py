@@ -19,6 +19,8 @@ class SinkProgress:
 
     `topic` is the column with the topic's name; None: all rows are of the topic. `where` narrows the rows to those of
     the sink: comparisons joined by `and`. `is_of_files`: no table says it, but the files of the store themselves.
+    `other_topics` are those that come into these files besides, where rows do not say which topic they are of: their
+    positions say nothing.
     """
 
     table: str
@@ -28,6 +30,12 @@ class SinkProgress:
     topic: str | None = None
     where: str | None = None
     is_of_files: bool = field(default=False, metadata={"in_document": "if any"})
+    other_topics: tuple[str, ...] = field(default=(), metadata={"in_document": "if any"})
+
+    @property
+    def knows_topics(self) -> bool:
+        """Whether what it says of one topic is never taken for what it says of another."""
+        return not self.other_topics if self.is_of_files else self.topic is not None
 
     @property
     def text(self) -> str:

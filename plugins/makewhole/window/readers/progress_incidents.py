@@ -39,5 +39,6 @@ def _named(hop: Hop, progress: SinkProgress, topic: str, partition: int) -> dict
             "rows": progress.rows_of(topic, partition),
             "has_topic": progress.topic is not None,
             **({"is_of_files": True} if progress.is_of_files else {}),
+            **({"is_shared": True} if progress.other_topics else {}),
         },
     }

@@ -21,5 +21,5 @@ def unknown_standing(hop: Hop, offsets: ReaderOffsets, topic: str, partition: in
         return None
     progress = hop.progress
     rows = progress.rows_of(topic, partition)
-    named = {"table": progress.table, "offset": progress.offset, "rows": rows, "is_of_files": progress.is_of_files}
-    return progress_fault(named, asdict(fault))
+    of_files = {"is_of_files": progress.is_of_files, "is_shared": bool(progress.other_topics)}
+    return progress_fault({"table": progress.table, "offset": progress.offset, "rows": rows, **of_files}, asdict(fault))

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from makewhole.model.hops import Remedy
+from makewhole.model.places.sink_progress import SinkProgress
 from makewhole.model.verdict import Verdict
 from tests.integration.compensation.preview.dry_runs import looked
 from tests.integration.compensation.world import PlanWorld
@@ -90,6 +91,24 @@ def test_the_readers_of_the_replay_topic_are_asked(world: PlanWorld) -> None:
     commit_group(world.bootstrap, LOADER, topic, 1)
     assert redeliver(world) == DONE
     assert len(world.records(topic)) == 2
+
+
+def test_a_progress_without_topics_says_nothing_of_the_replay_topic(world: PlanWorld) -> None:
+    """The sink's next offset of the source is that of the record behind the one in the replay topic."""
+    topic = world.add_topic("retry")
+    world.sql("create table dw.progress (part int, next_offset bigint)")
+    world.sql("insert into dw.progress select part, 1 from generate_series(0, 2) part")
+    progress = SinkProgress(table="dw.progress", partition="part", offset="next_offset")
+    world.change_hop(HOP, progress=progress, redeliver_to="retry")
+    world.send(range(1))
+    assert redeliver(world) == DONE
+
+    assert redeliver(world) == (
+        "refused",
+        f"not known: a plan has sent a record of the key at {topic}/0:0, and nothing shows whether what loads "
+        "warehouse is past it; it is taken to be when the record is older than pending.max_age",
+    )
+    assert len(world.records(topic)) == 1
 
 
 def test_where_no_reader_is_known_a_record_is_sent_again_when_it_is_older_than_a_key_may_be_pending(

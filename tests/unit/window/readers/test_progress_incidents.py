@@ -1,5 +1,7 @@
 """Test what is said of a sink's own progress that says nothing, or stands still."""
 
+from dataclasses import replace
+
 import pytest
 
 from makewhole.kafka.group_offsets import GroupOffsets, OffsetOutOfRange
@@ -7,7 +9,7 @@ from makewhole.model.hops import Hop, Remedies, Remedy
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.incidents.sentences import incident_sentence
 from makewhole.model.incidents.settlements import settled_by
-from makewhole.model.places.sink_progress import OffsetMeaning, SinkProgress
+from makewhole.model.places.sink_progress import FILES_THEMSELVES, OffsetMeaning, SinkProgress
 from makewhole.window.readers.hop_offsets import ProgressFault, ReaderOffsets, UnknownProgress
 from makewhole.window.readers.progress_incidents import of_progress
 from makewhole.window.readers.standing_text import unknown_standing
@@ -19,6 +21,7 @@ BY_TOPIC = SinkProgress(
     table="dw.offsets", partition="part", offset="at", topic="topic", where="sink = 'wh'", means=OffsetMeaning.LAST
 )
 BARE = SinkProgress(table="dw.offsets", partition="part", offset="at")
+NO_NAME = "no name of a file says up to which offset o/1 is written"
 ROWS = "part = 1 and topic = 'o' and sink = 'wh'"
 
 
@@ -106,3 +109,20 @@ def test_a_sink_that_stands_is_named_by_its_table() -> None:
         "by at of dw.offsets the sink has stood at offset 20 of o/1 since the last window, and records wait from "
         "offset 20 on"
     )
+
+
+@pytest.mark.parametrize(
+    ("named", "said"), [("-1", NO_NAME), ("7", "the names of files say that o/1 is written up to offset 7")]
+)
+def test_files_of_several_topics_are_said_to_be_so(named: str, said: str) -> None:
+    unknown = UnknownProgress(fault=ProgressFault.SEVERAL_ROWS, rows=2, least=named, greatest="99")
+    of_files = hop(replace(FILES_THEMSELVES, other_topics=("web",)))
+    found = of_progress(incident(IncidentKind.GROUP_UNKNOWN), of_files, {1: unknown})
+
+    text = f"{said}, and rows, which may be of other topics, go up to 99"
+    assert incident_sentence(found) == (
+        f"{text}, and records of o/1 wait from offset 20 on: how far its sink has loaded them is not known"
+    )
+    assert "name the column that says it as `topic` under `position`" in settled_by(found)
+    offsets = ReaderOffsets(offsets=GroupOffsets(committed={}, out_of_range={}), unknown={1: unknown})
+    assert unknown_standing(of_files, offsets, "o", 1) == text

@@ -64,14 +64,14 @@ class Loaders(ClosingContext):
         """
         hop = self._hops.get(hop_name)
         names = [] if hop is None else [name for name in (hop.source, hop.redeliver_to) if name is not None]
-        logs = [log for name in names if (log := self._log(name)) is not None]
+        logs = {name: log for name in names if (log := self._log(name)) is not None}
         target = None if hop is None else self._places.get(hop.target)
         if hop is None or target is None or len(logs) < len(names):
             return dict.fromkeys(sent, _cannot_be_asked(hop_name))
         refused: dict[int, Refusal] = {}
-        for log in logs:
+        for name, log in logs.items():
             left = _left_in(log, sent)
-            offsets = read_hop_offsets(log, hop, *target) if left else None
+            offsets = read_hop_offsets(log, hop, *target) if left and _speaks_of(hop, name) else None
             for seq, records in left.items():
                 answers = (self._not_past_one(hop, offsets, log.topic, record) for record in records)
                 refusal = next(filter(None, answers), None)
@@ -100,6 +100,12 @@ class Loaders(ClosingContext):
         if name not in self._logs:
             self._logs[name] = self._stack.enter_context(TopicLog(kafka_of(connection), point.topic))
         return self._logs[name]
+
+
+def _speaks_of(hop: Hop, name: str) -> bool:
+    """Return whether what says how far a hop's loader is speaks of a topic point: a progress that knows no topics has
+    the offsets of the hop's source alone."""
+    return name == hop.source or hop.progress is None or hop.progress.knows_topics
 
 
 def _cannot_be_asked(hop_name: str) -> Refusal:
