@@ -50,19 +50,25 @@ from makewhole_spark.reconcile.count_repeated import (
 from makewhole_spark.reconcile.gather.baseline import baseline_incidents
 from makewhole_spark.reconcile.gather.bucket_tasks import bucket_tasks
 from makewhole_spark.reconcile.gather.certified_windows import to_judge_again
+from makewhole_spark.reconcile.gather.compacted_tails import (
+    CompactedTail,
+    PieceOfTail,
+    compacted_tail,
+    compacted_with_tails,
+)
 from makewhole_spark.reconcile.gather.consumer_groups import HopGroup, hop_groups
 from makewhole_spark.reconcile.gather.doubt_incidents import doubt_incidents
 from makewhole_spark.reconcile.gather.neighbouring_windows import NeighbouringWindows
 from makewhole_spark.reconcile.gather.never_compared import NEVER_COMPARED, never_compared, never_compared_incident
 from makewhole_spark.reconcile.gather.point_facts import point_evidence
 from makewhole_spark.reconcile.gather.truncated_keys import count_truncated_keys
+from makewhole_spark.reconcile.gather.unread_records import compared_around
 from makewhole_spark.reconcile.judge.judge_bucket import judge_bucket
 from makewhole_spark.reconcile.stored_findings import first_findings, pending_keys
-from makewhole_spark.reconcile.tails.log_tail import KeysOfTopic, TailTask, head_tasks, read_tail, tail_tasks
+from makewhole_spark.reconcile.tails.log_tail import KeysOfTopic, TailRead, TailTask, head_tasks, read_tail, tail_tasks
 from makewhole_spark.reconcile.topics_alone import results_of_topics
 from makewhole_spark.reconcile.write_index import IndexTask, KeyRuns, WrittenRun, index_tasks, key_runs, write_run
 from makewhole_spark.replayed import require_replayed
-from makewhole_spark.snapshot.compacted_keys import compared_keys
 
 logger = logging.getLogger(__name__)
 _JOURNAL_FINDINGS = 1_000_000
@@ -214,7 +220,7 @@ def _tasks_with_tails(
             wanted=_files_at(point, (answer.wanted for answer in answers)),
             late=_files_at(point, (answer.late_wanted for answer in answers)),
             to_order=_files_at(point, (answer.to_order for answer in answers)),
-            compared=compared_keys(neighbours.manifests[point]),
+            compared=compared_around(neighbours, point),
         )
         for point in sorted({name for answer in answers for name in (*answer.wanted, *answer.to_order)})
     }
@@ -230,6 +236,8 @@ def _tasks_with_tails(
     tails: dict[str, list[str]] = {name: [] for name in keys}
     ordered: dict[str, list[str]] = {name: [] for name in keys}
     unread, buckets_found = set(), set[str]()
+    compacted = _compacted_tails(keys, list(zip(pieces, reads, strict=True)))
+    of_hops = {hop.name: compacted_with_tails(neighbours, hop, compacted) for hop in neighbours.context.pipeline.hops}
     for piece, read in zip(pieces, reads, strict=True):
         tails[piece.point.name] += read.files
         ordered[piece.point.name] += read.ordered_files
@@ -245,12 +253,31 @@ def _tasks_with_tails(
                 kept=answer.kept,
                 tail_records=ordered,
                 unread_tails=frozenset(unread),
+                compacted=of_hops[task.hop.name],
+                compacted_tails=frozenset((point, at) for point, tail in compacted.items() for at in tail.partitions),
                 in_doubt=answer.in_doubt,
             ),
         )
         for task, answer in zip(tasks, answers, strict=True)
-        if (answer.wanted or answer.to_order) and (unread or answer.bucket in buckets_found)
+        if (answer.wanted or answer.to_order) and (unread or compacted or answer.bucket in buckets_found)
     ]
+
+
+def _compacted_tails(
+    keys: Mapping[str, KeysOfTopic], read: Sequence[tuple[TailTask, TailRead]]
+) -> dict[str, CompactedTail]:
+    """Return by point what the rest of its log says of compaction, where it says more than the windows do."""
+    tails = {}
+    for point in {piece.point.name: piece.point for piece, _ in read}.values():
+        own = [
+            PieceOfTail(partition=piece.range.partition, compacted=answer.compacted, compared=answer.compared)
+            for piece, answer in read
+            if piece.point.name == point.name
+        ]
+        tail = compacted_tail(point, keys[point.name].compared, own)
+        if tail is not None:
+            tails[point.name] = tail
+    return tails
 
 
 def _files_at(point: str, by_point: Iterable[Mapping[str, str]]) -> tuple[str, ...]:

@@ -123,9 +123,16 @@ def _require_whole(context: WindowContext, account: PartitionAccount) -> None:
 
 
 def log_manifest(
-    context: WindowContext, point: TopicPoint, accounts: Sequence[PartitionAccount], before: Mapping[str, Any]
+    context: WindowContext,
+    point: TopicPoint,
+    accounts: Sequence[PartitionAccount],
+    before: Mapping[str, Any],
+    *,
+    compares_keys: bool = False,
 ) -> dict[str, Any]:
-    """Return what a topic's manifest has besides its files. `before` is the manifest of the window before."""
+    """Return what a topic's manifest has besides its files. `before` is the manifest of the window before.
+    `compares_keys`: Kafka's keys were compared with the business keys, as far as there were records."""
+    compared = (read.compared for account in accounts for read in account.reads)
     by_partition = {str(account.range.partition): account for account in accounts}
     cut = {at: account for at, account in by_partition.items() if account.read_until < account.range.hi}
     folder = point_folder(context, point)
@@ -139,7 +146,7 @@ def log_manifest(
         "leader_epochs": {at: account.leader_epochs for at, account in by_partition.items()},
         SEQUENCES_BEFORE: sequences_of(before),
         UNNUMBERED: sum(read.unnumbered for account in accounts for read in account.reads),
-        **compared_entry((read.compared for account in accounts for read in account.reads), before),
+        **(compared_entry(compared, before) if compares_keys else {}),
         **_write_sequences(context, f"{folder}/sequences.json", accounts, before),
     }
 

@@ -31,12 +31,10 @@ def compares_keys(context: WindowContext, point: TopicPoint) -> bool:
 
 
 def compared_entry(compared: Iterable[ComparedKeys | None], before: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the entry of a manifest for what the pieces of a topic compared; none where they compared nothing.
-    `before` is the manifest of the window before."""
-    known = [keys for keys in compared if keys is not None]
-    if not known:
-        return {}
-    return {COMPARED_KEYS: asdict(with_those_before(sum(known, ComparedKeys()), compared_keys(before)))}
+    """Return the entry of a manifest for what the pieces of a topic compared, of which an idle one has none: it has the
+    numbers of the window before, whose manifest is `before`."""
+    own = sum((keys for keys in compared if keys is not None), ComparedKeys())
+    return {COMPARED_KEYS: asdict(with_those_before(own, compared_keys(before)))}
 
 
 def compared_keys(manifest: Mapping[str, Any]) -> ComparedKeys | None:
@@ -45,15 +43,29 @@ def compared_keys(manifest: Mapping[str, Any]) -> ComparedKeys | None:
     return None if entry is None else ComparedKeys(**entry)
 
 
+def compared_in(manifests: Iterable[Mapping[str, Any]]) -> ComparedKeys | None:
+    """Return the sum of what manifests say of the keys of a topic; None: they were not compared in any of them."""
+    known = [keys for keys in map(compared_keys, manifests) if keys is not None]
+    return sum(known, ComparedKeys()) if known else None
+
+
 def with_those_before(keys: ComparedKeys, before: ComparedKeys | None) -> ComparedKeys:
     """Return keys with those of before, where they are few: some may be like each other by chance."""
     is_few = keys.same + keys.others < _ENOUGH
     return keys + before if is_few and before is not None else keys
 
 
-def lacks_compacted(pipeline: Pipeline, point: str, manifest: Mapping[str, Any]) -> bool:
+def is_compacted(manifest: Mapping[str, Any]) -> bool:
+    """Return whether compaction took records from a snapshot before it was taken."""
+    return bool((manifest.get("accounting") or {}).get("compacted", 0))
+
+
+def lacks_compacted(
+    pipeline: Pipeline, point: str, manifest: Mapping[str, Any], around: ComparedKeys | None = None
+) -> bool:
     """Return whether compaction took records from a snapshot of a topic that may have been the only ones of their
-    business key."""
+    business key. `around`: the numbers of all that was read of the topic around it; records with another Kafka key
+    there may have been among those that are gone here."""
     topic = pipeline.points[point]
-    is_compacted = (manifest.get("accounting") or {}).get("compacted", 0) > 0
-    return is_compacted and has_log(topic) and may_take_other_keys(topic, compared_keys(manifest))
+    keys = around if around is not None and around.others else compared_keys(manifest)
+    return is_compacted(manifest) and has_log(topic) and may_take_other_keys(topic, keys)

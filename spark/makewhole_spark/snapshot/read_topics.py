@@ -47,13 +47,19 @@ def read_topics(reading: Reading, points: Sequence[TopicPoint]) -> dict[str, Tak
         accounts = accounts_again(context, point, manifest, ids[point.name])
         taken[point.name] = _taken_topic(journal, context, point, accounts, before, manifest)
     left = [point for point in points if point.name not in reused]
-    pieces = [piece for point in left for piece in _topic_pieces(reading, point, ids[point.name])]
+    compares = {point.name: compares_keys(context, point) for point in left}
+    pieces = [
+        piece
+        for point in left
+        for piece in _topic_pieces(reading, point, ids[point.name], compares=compares[point.name])
+    ]
     answers = _read(reading, pieces, ids)
     for point in left:
         reads = [answer for piece, answer in zip(pieces, answers, strict=True) if piece.point.name == point.name]
         accounts = partition_accounts(context, point, reads, ids[point.name])
         manifest = manifest_of(reading, point, taken_at, reads, None) | reading.reuse.entry(point.name)
-        manifest |= log_manifest(context, point, accounts, before.get(point.name, {}))
+        of_before = before.get(point.name, {})
+        manifest |= log_manifest(context, point, accounts, of_before, compares_keys=compares[point.name])
         taken[point.name] = _taken_topic(journal, context, point, accounts, before, manifest)
     return taken
 
@@ -83,10 +89,9 @@ def _topic_id(context: WindowContext, point: TopicPoint) -> str:
     return describe_topic(context.kafka(point), point.topic).topic_id
 
 
-def _topic_pieces(reading: Reading, point: TopicPoint, now_id: str) -> Iterator[TopicPiece]:
+def _topic_pieces(reading: Reading, point: TopicPoint, now_id: str, *, compares: bool) -> Iterator[TopicPiece]:
     """Yield the pieces of a topic; none of a topic recreated since the window was opened: other windows have those."""
     context, buckets = reading.context, reading.buckets
-    compares = compares_keys(context, point)
     for whole in context.window.ranges[point.name]:
         if whole.topic_id == now_id:
             for piece in split_range(whole, _RECORDS_PER_TASK):

@@ -1,5 +1,6 @@
 """Test compacted topics whose record key is, or is not, the business key."""
 
+import itertools
 import json
 import time
 from collections.abc import Callable, Sequence
@@ -93,3 +94,51 @@ def test_a_record_key_with_the_business_key_leaves_nothing_open(changes: Reconci
         "O8": ("missing", "lost_after_topic"),
         "O40": ("unexpected", "not_in_source"),
     }
+
+
+def until_gone(shop: ReconciledShop, offsets: Sequence[int], rolls: Sequence[Order], record_key: RecordKey) -> None:
+    """Send orders of later and later hours until compaction has taken the records at these offsets: a newer record of
+    the key must be in a segment that ended, too."""
+    deadline, hours = time.monotonic() + 60, itertools.count(30)
+    while any(record.offset in offsets for record in shop.read()):
+        assert time.monotonic() < deadline
+        send(shop, later(rolls, hours=next(hours)), record_key)
+        time.sleep(0.5)
+
+
+def test_another_kafka_key_that_the_rest_of_the_log_has_counts_for_the_window(changes: ReconciledShop) -> None:
+    """One of two producers takes the customer as the record key: what is left of the window has all keys alike."""
+    made, rolls = orders(range(9)), orders(range(30, 33))
+    for table in ("outbox", "warehouse"):
+        changes.write(table, made)
+    send(changes, made[:6], lambda order: order["id"])
+    send(changes, made[6:], by_customer)
+    context = changes.open()
+    until_gone(changes, range(6, 9), rolls, by_customer)
+
+    changes.judge(context)
+
+    assert changes.manifests(context)["orders"]["compared_keys"] == {"same": 6, "others": 0}
+    taken = dict.fromkeys((order["id"] for order in made[6:]), COMPACTED)
+    assert (changes.found(context, LEDGER_HOP), changes.found(context, STORE_HOP)) == (taken, taken)
+
+
+@pytest.mark.parametrize(
+    ("record_key", "expected"),
+    [(lambda order: order["id"], ("missing", "never_produced")), (by_customer, COMPACTED)],
+    ids=["the key", "another key"],
+)
+def test_what_compaction_took_behind_an_idle_window_is_known_by_the_records_there(
+    changes: ReconciledShop, record_key: RecordKey, expected: tuple[str, str]
+) -> None:
+    """The relay was down: the ledger has orders, and the topic has no offset of the window."""
+    unsent, rolls = orders(range(3)), orders(range(30, 33))
+    changes.write("outbox", unsent)
+    context = changes.open()
+    send(changes, rolls, record_key)
+    until_gone(changes, range(3), rolls, record_key)
+
+    changes.judge(context)
+
+    assert changes.manifests(context)["orders"]["compared_keys"] == {"same": 0, "others": 0}
+    assert changes.found(context, LEDGER_HOP) == dict.fromkeys((order["id"] for order in unsent), expected)

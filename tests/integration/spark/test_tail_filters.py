@@ -107,6 +107,6 @@ def test_filters_of_what_is_in_windows_by_now_are_removed(shop: ReconciledShop, 
     left = []
     for day in range(3):
         found(shop, day)
-        left.append([name.rsplit("-", 1)[0] for name in filters(shop)])
+        left.append([name.rsplit("-", 3)[0] for name in filters(shop)])
 
     assert left == [["0-20-30", "0-30-40", "0-40-50"], ["0-20-30", "0-30-40", "0-40-50"], ["0-40-50"]]

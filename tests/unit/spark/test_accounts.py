@@ -22,6 +22,7 @@ from makewhole_spark.snapshot.accounts import (
     merge_spans,
     partition_accounts,
 )
+from makewhole_spark.snapshot.compacted_keys import COMPARED_KEYS
 from makewhole_spark.snapshot.read_piece import PieceRead
 
 pytestmark = pytest.mark.unit
@@ -146,6 +147,23 @@ def test_the_manifest_says_what_every_offset_of_every_partition_was() -> None:
     assert (manifest["ranges"][1]["lo"], manifest["ranges"][1]["lineage"]) == (3, 2)
     assert manifest["leader_epochs"] == {"0": [[0, 0, 16]], "1": []}
     assert manifest["sequences"] == "demo/window=1/revision=1/orders/sequences.json"
+
+
+@pytest.mark.parametrize(
+    ("compares", "before", "expected"),
+    [
+        (True, {COMPARED_KEYS: {"same": 7, "others": 0}}, {"same": 7, "others": 0}),
+        (True, {}, {"same": 0, "others": 0}),
+        (False, {COMPARED_KEYS: {"same": 7, "others": 0}}, None),
+    ],
+    ids=["as before", "nothing before", "not compacted"],
+)
+def test_a_window_in_which_a_compacted_topic_was_idle_still_compares_keys(
+    compares: bool, before: dict[str, Any], expected: dict[str, int] | None
+) -> None:
+    scene = context(part(20, 20))
+    accounts = partition_accounts(scene, POINT, [], "id1")
+    assert log_manifest(scene, POINT, accounts, before, compares_keys=compares).get(COMPARED_KEYS) == expected
 
 
 # Sequences

@@ -46,7 +46,7 @@ HOLE = [SOUND[0], SOUND[2]]
 
 
 def tail(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, log: Log, *, is_open: bool, compared: ComparedKeys | None = None
+    folder: Path, monkeypatch: pytest.MonkeyPatch, log: Log, *, is_open: bool, compares_keys: bool = False
 ) -> TailRead:
     """Read offsets 10 to 15 of a log for the key `late`."""
     monkeypatch.setattr(log_tail, "BrokerLog", lambda _: log)
@@ -65,7 +65,7 @@ def tail(
         is_open=is_open,
         wanted=(keys,),
         replays=BucketRows.none(REPLAYS),
-        compared=compared,
+        compares_keys=compares_keys,
     )
     return read_tail(task)
 
@@ -81,23 +81,16 @@ def test_what_cannot_be_read_of_a_tail_counts_as_gone(
     assert (read.expired, len(read.files)) == (unread, 0 if unread else 1)
 
 
-@pytest.mark.parametrize(
-    ("compared", "unread"),
-    [(None, 2), (ComparedKeys(), 0), (ComparedKeys(same=9), 0), (ComparedKeys(same=9, others=1), 2)],
-    ids=["not compared", "its own records", "the same key", "another key"],
-)
-def test_what_compaction_took_of_a_tail_counts_as_gone_where_it_may_be_of_another_key(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compared: ComparedKeys | None, unread: int
-) -> None:
-    assert tail(tmp_path, monkeypatch, Log(HOLE), is_open=False, compared=compared).expired == unread
-
-
-def test_records_of_a_tail_with_another_kafka_key_count_against_those_of_the_window(
+def test_what_compaction_took_of_a_tail_is_counted_with_its_kafka_keys(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """It is not gone: retention, which that is for, has no part in it."""
     by_customer = plain_batch(14, [(0, b"customer", b'{"id":"d"}', [])])
-    log, same = Log([SOUND[0], by_customer]), ComparedKeys(same=1000)
-    assert tail(tmp_path, monkeypatch, log, is_open=False, compared=same).expired == 2
+    for log, keys in ((HOLE, ComparedKeys(same=3)), ([SOUND[0], by_customer], ComparedKeys(same=2, others=1))):
+        read = tail(tmp_path, monkeypatch, Log(log), is_open=False, compares_keys=True)
+        assert (read.expired, read.compacted, read.compared) == (0, 2, keys)
+    not_compared = tail(tmp_path, monkeypatch, Log(HOLE), is_open=False)
+    assert (not_compared.expired, not_compared.compacted, not_compared.compared) == (0, 2, ComparedKeys())
 
 
 @pytest.mark.parametrize(("batches", "is_complete"), [(SOUND, True), (DAMAGED, False), (HOLE, False)])

@@ -140,6 +140,20 @@ def test_keys_are_asked_for_whatever_becomes_of_them(shelf: Shelf) -> None:
     assert seen.missing.rows() == judged.select(*HASHES).rows()
 
 
+def test_a_tombstone_that_compaction_may_have_taken_from_the_tail_has_its_own_cause(shelf: Shelf) -> None:
+    task = shelf.task()
+    task = replace(
+        task,
+        elsewhere=replace(task.elsewhere, erasures=replace(task.elsewhere.erasures, erasing=("log",))),
+        second=SecondRound(compacted_tails=frozenset({("log", 0)})),
+    )
+    judged, erased = mark_erased(task, missing("a"))
+
+    found = mark_tombstone_unknown(judged, erased)
+
+    assert found.select("key", "verdict", "hint").rows()[0] == ("a", "undecidable", "compacted")
+
+
 def test_the_newest_window_that_judged_the_key_decides(shelf: Shelf) -> None:
     shelf.certify(1, {"a": True, "b": True}, lo=0)
     shelf.certify(3, {"a": False}, lo=20)

@@ -19,7 +19,13 @@ from makewhole.lake.storage import Storage
 from makewhole.model.points import TopicPoint
 from makewhole.model.window import PartitionRange
 from makewhole.window.context import WindowContext
-from makewhole_spark.reconcile.tails.tail_filters import TailFilters, may_hold, whole_pieces, write_filter
+from makewhole_spark.reconcile.tails.tail_filters import (
+    TailFilters,
+    may_hold,
+    same_and_compacted,
+    whole_pieces,
+    write_filter,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -56,7 +62,16 @@ def part(lo: int, hi: int) -> PartitionRange:
 
 def reader(epoch: int, lo: int, hi: int, **more: Any) -> Any:
     account = SimpleNamespace(leader_epochs=[SimpleNamespace(epoch=epoch)] if epoch >= 0 else [])
-    return SimpleNamespace(**{"account": account, "range": part(lo, hi), "expired": [], "undecodable": [], **more})
+    return SimpleNamespace(
+        **{
+            "account": account,
+            "range": part(lo, hi),
+            "accounting": SimpleNamespace(compacted=4),
+            "expired": [],
+            "undecodable": [],
+            **more,
+        }
+    )
 
 
 def keys(*numbers: int) -> pl.DataFrame:
@@ -64,7 +79,7 @@ def keys(*numbers: int) -> pl.DataFrame:
 
 
 def put(storage: Storage, epoch: int, lo: int, hi: int, **more: Any) -> None:
-    write_filter(storage, found(storage, Leader({})).folder, reader(epoch, lo, hi, **more), keys(1, 2))
+    write_filter(storage, found(storage, Leader({})).folder, reader(epoch, lo, hi, **more), keys(1, 2), same=6)
 
 
 @pytest.mark.parametrize(
@@ -96,6 +111,7 @@ def test_the_filter_of_a_piece_shows_which_keys_it_has_not(storage: Storage) -> 
     path = found(storage, Leader({3: 50})).file_of(part(10, 20))
 
     assert path is not None
+    assert same_and_compacted(path) == (6, 4)
     assert may_hold(storage, path, keys(7, 2))
     assert not may_hold(storage, path, keys(7, 8))
     assert not may_hold(storage, path, keys())

@@ -209,14 +209,18 @@ class SecondRound:
 
     From the rest of a topic's log: the files of its `tails` by point, `partial_tails` of which some offsets were gone,
     `tail_records` in their order where tombstones erase, and `unread_tails`, the partitions of which some of it was
-    gone. `certified`: the windows in which missing keys have records, where they were asked. The target's rows that
-    were `looked_up` before, the exceptions that were `kept` then, and the transactions that were `in_doubt`.
+    gone. `compacted`: by point, the records that compaction took and that may have been the only ones of any key, where
+    the rest of the log says more of them than the windows; `compacted_tails`: the partitions of which some of it is
+    among them. `certified`: the windows in which missing keys have records, where they were asked. The target's rows
+    that were `looked_up` before, the exceptions that were `kept` then, and the transactions that were `in_doubt`.
     """
 
     tails: Mapping[str, list[str]] = field(default_factory=dict)
     partial_tails: frozenset[str] = frozenset()
     tail_records: Mapping[str, list[str]] = field(default_factory=dict)
     unread_tails: frozenset[tuple[str, int]] = frozenset()
+    compacted: Mapping[str, UnreadRecords] = field(default_factory=dict)
+    compacted_tails: frozenset[tuple[str, int]] = frozenset()
     certified: tuple[CertifiedResult, ...] = ()
     knows_certified: bool = False
     looked_up: str | None = None
@@ -266,6 +270,11 @@ class BucketTask:
     def log_of(self, point: str, end: BucketEnd) -> LogHistory:
         """Return the history of the log at an end, with what the rest of it says."""
         return replace(end.log, is_partial=end.log.is_partial or point in self.known_since.partial_tails)
+
+    def compacted_at(self, point: str, end: BucketEnd) -> UnreadRecords:
+        """Return the records that compaction took at an end, and that may have been the only ones of any key, with what
+        the rest of the log says of them."""
+        return self.known_since.compacted.get(point, end.compacted)
 
     def folder(self, of: str) -> str:
         """Return the folder for files of a kind that are written for the hop."""

@@ -59,7 +59,7 @@ def mark_erased(task: BucketTask, judged: pl.DataFrame) -> tuple[pl.DataFrame, E
 def mark_tombstone_unknown(judged: pl.DataFrame, erased: ErasedInLog) -> pl.DataFrame:
     """Turn missing keys of `judged` (`JUDGED`) into undecidable ones where a tombstone may have been in what cannot be
     read any more, or could not be read."""
-    for cause in (Cause.EXPIRED, Cause.UNREADABLE_RECORD):
+    for cause in (Cause.EXPIRED, Cause.UNREADABLE_RECORD, Cause.COMPACTED):
         keys = [key_hash for key_hash, why in erased.not_known.items() if why is cause]
         judged = turned(judged, has_verdict(Verdict.MISSING), keys, Verdict.UNDECIDABLE, cause)
     return judged
@@ -146,21 +146,29 @@ def _unread(task: BucketTask) -> frozenset[tuple[str, int]]:
     return frozenset(part for part in log.unread | task.known_since.unread_tails if part[0] in log.erasing)
 
 
+def _compacted(task: BucketTask) -> frozenset[tuple[str, int]]:
+    """Return the partitions of erasing topics of which compaction took records of any key from the rest of the log."""
+    erasing = task.elsewhere.erasures.erasing
+    return frozenset(part for part in task.known_since.compacted_tails if part[0] in erasing)
+
+
 def _is_any_unread(task: BucketTask) -> bool:
-    return bool(_unread(task) or task.elsewhere.erasures.unread_at)
+    return bool(_unread(task) or _compacted(task) or task.elsewhere.erasures.unread_at)
 
 
 def _not_known(task: BucketTask, records: pl.DataFrame, keys: pl.DataFrame) -> dict[str, Cause]:
     """Return the keys of which a tombstone may have been in what could not be read, with the cause: in offsets of the
-    partition of their record that are gone, or of a topic that has none, or in a record that may be of any key."""
+    partition of their record that are gone or were compacted, or of a topic that has none, or in a record that may be
+    of any key."""
     log, values = task.elsewhere.erasures, _values(records)
     if not _is_any_unread(task):
         return {}
     places, is_gone = pl.DataFrame(log.unread_at, schema=UNREAD_PLACES, orient="row"), pl.col("is_gone")
     found = (
+        (Cause.COMPACTED, _behind_gone(values, keys, _compacted(task))),
         (Cause.UNREADABLE_RECORD, may_be_deleted(keys, values, places.filter(~is_gone), log.incarnations)),
         (Cause.EXPIRED, may_be_deleted(keys, values, places.filter(is_gone), log.incarnations)),
-        (Cause.EXPIRED, _behind_gone(task, values, keys)),
+        (Cause.EXPIRED, _behind_gone(values, keys, _unread(task))),
     )
     return {
         key_hash: cause
@@ -169,11 +177,10 @@ def _not_known(task: BucketTask, records: pl.DataFrame, keys: pl.DataFrame) -> d
     }
 
 
-def _behind_gone(task: BucketTask, values: pl.DataFrame, keys: pl.DataFrame) -> pl.DataFrame:
-    """Return the keys (`HASHES`) of which a tombstone may have been in offsets of later windows or of the tail: in the
-    partition of their record, or in any one of a topic that has none."""
-    unread = sorted(_unread(task))
-    gone = pl.DataFrame(unread, schema={"topic": pl.String, "partition": pl.Int32}, orient="row")
+def _behind_gone(values: pl.DataFrame, keys: pl.DataFrame, unread: frozenset[tuple[str, int]]) -> pl.DataFrame:
+    """Return the keys (`HASHES`) of which a tombstone may have been in offsets of later windows or of the tail, in
+    these partitions: in that of their record, or in any one of a topic that has none."""
+    gone = pl.DataFrame(sorted(unread), schema={"topic": pl.String, "partition": pl.Int32}, orient="row")
     frames = [values.join(gone, on=["topic", "partition"], how="semi").select(HASH)]
     for topic in sorted({topic for topic, _ in unread}):
         frames.append(keys.select(HASH).join(values.filter(pl.col("topic") == topic), on=HASH, how="anti"))

@@ -77,9 +77,8 @@ def mark_exceptions(task: BucketTask, judged: pl.DataFrame, looked_up: Gathered)
     marked = mark_undecidable(marked, undecidable_spans(*logs, lags))
     takes_latest = task.hop.semantics is Semantics.UPSERT
     marked = mark_unreadable(marked, of_source, of_target, lags, takes_latest=takes_latest)
-    marked = mark_unreadable(
-        marked, source.compacted, target.compacted, lags, takes_latest=takes_latest, cause=Cause.COMPACTED
-    )
+    of_source, of_target = task.compacted_at(task.hop.source, source), task.compacted_at(task.hop.target, target)
+    marked = mark_unreadable(marked, of_source, of_target, lags, takes_latest=takes_latest, cause=Cause.COMPACTED)
     is_unmatched = has_verdict(Verdict.UNEXPECTED) & ~has_left()
     marked = explained(marked, is_unmatched, uncommitted_at_sources(task), Cause.IN_FLIGHT)
     marked = name_placeholders(marked, known.source, known.target)

@@ -276,5 +276,6 @@ def mark_unknown_to_others(task: BucketTask, judged: pl.DataFrame, lags: Lags) -
         unread = other.end.unread.read(task.context.storage)
         judged = mark_undecidable(judged, replace(spans, missing=()))
         judged = mark_unreadable(judged, unread, UnreadRecords.none(), lags)
-        judged = mark_unreadable(judged, other.end.compacted, UnreadRecords.none(), lags, cause=Cause.COMPACTED)
+        compacted = task.compacted_at(other.hop.source, other.end)
+        judged = mark_unreadable(judged, compacted, UnreadRecords.none(), lags, cause=Cause.COMPACTED)
     return judged

@@ -11,8 +11,9 @@ read.
 What a second round knows is used where a first round has nothing:
 
 - `tails` as copies outside the slice (`copies_outside`, `first_pass`) and as open copies (`pending`); `partial_tails`
-  as a log of which a part is gone (`BucketTask.log_of`); `tail_records` and `unread_tails` for tombstones
-  (`erased_keys`).
+  as a log of which a part is gone (`BucketTask.log_of`); `tail_records`, `unread_tails` and
+  `compacted_tails` for tombstones (`erased_keys`).
+- `compacted` by the marks, in the place of what the windows alone say of compaction (`BucketTask.compacted_at`).
 - `certified` by the marks of `certified` and `file_changes`.
 - `kept` in the place of a first pass (`first_pass`), and `looked_up` in the place of look-ups (`look_up_again`).
 """

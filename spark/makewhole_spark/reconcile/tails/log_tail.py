@@ -6,7 +6,7 @@ moment of the cut may have a record from before it.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
@@ -27,8 +27,13 @@ from makewhole.model.places.compared_columns import compared_sets
 from makewhole.model.points import TopicPoint
 from makewhole.model.window import PartitionRange
 from makewhole.window.context import WindowContext
-from makewhole_spark.reconcile.tails.tail_filters import TailFilters, may_hold, whole_pieces, write_filter
-from makewhole_spark.snapshot.compacted_keys import with_those_before
+from makewhole_spark.reconcile.tails.tail_filters import (
+    TailFilters,
+    may_hold,
+    same_and_compacted,
+    whole_pieces,
+    write_filter,
+)
 from makewhole_spark.snapshot.read_topics import split_range
 
 _RECORDS_PER_TASK = 2_000_000
@@ -40,7 +45,8 @@ FindReplays = Callable[[str, str, Mapping[int, int]], RowsByBucket]
 class KeysOfTopic:
     """Files of hashes to look for around the windows of a topic: whose copies are `wanted`, the `late` ones of them
     before the first window, too, and those of which records and tombstones are needed in their order. They are judged
-    in so many `buckets`. `compared`: the Kafka keys of the window's records with their business keys."""
+    in so many `buckets`. `compared`: the Kafka keys of the records in the window and around it with their business
+    keys; None: they were not compared, and are not in the tail."""
 
     buckets: int
     wanted: tuple[str, ...]
@@ -56,8 +62,8 @@ class TailTask:
 
     `is_open`: behind the stable offset. `wanted`: files of hashes to look for; `to_order`: of those of which records
     and tombstones are needed in their order. `filter`: the file of the filter of the keys of a piece that was read
-    before; `filters`: the folder in which that of a piece is left that is read whole for the first time. `compared`:
-    the Kafka keys of the window's records with their business keys; None: they were not compared.
+    before; `filters`: the folder in which that of a piece is left that is read whole for the first time.
+    `compares_keys`: Kafka's keys with the business keys.
     """
 
     context: WindowContext
@@ -71,19 +77,21 @@ class TailTask:
     is_before: bool = False
     filter: str | None = None
     filters: str | None = None
-    compared: ComparedKeys | None = None
+    compares_keys: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class TailRead:
     """Files of the copies that were found (`TAIL`), and of records and tombstones in their order (`LOG_ORDER`).
     `buckets`: those that any of them are in. `offsets`: number of those that were read, or tried; `expired`: of those
-    that were gone before, or could not be read (damaged batches and holes, too), or were compacted by another key than
-    the business key, and may be of a wanted key."""
+    that were gone before, or could not be read (damaged batches and holes, too), and may be of a wanted key;
+    `compacted`: of those that compaction took. `compared`: the Kafka keys of the records with their business keys."""
 
     files: tuple[str, ...]
     offsets: int
     expired: int
+    compacted: int = 0
+    compared: ComparedKeys = field(default_factory=ComparedKeys)
     ordered_files: tuple[str, ...] = ()
     buckets: frozenset[str] = frozenset()
 
@@ -120,7 +128,7 @@ def tail_tasks(
                     to_order=() if is_open else keys.to_order,
                     filter=filters.file_of(piece) if is_kept else None,
                     filters=filters.folder if is_kept else None,
-                    compared=keys.compared,
+                    compares_keys=keys.compared is not None,
                 )
 
 
@@ -148,7 +156,7 @@ def head_tasks(
                 wanted=keys.late,
                 replays=BucketRows.none(REPLAYS),
                 is_before=True,
-                compared=keys.compared,
+                compares_keys=keys.compared is not None,
             )
 
 
@@ -177,7 +185,8 @@ def read_tail(task: TailTask) -> TailRead:
     wanted, to_order = (_hashes(task, files) for files in (task.wanted, task.to_order))
     storage = task.context.storage
     if task.filter is not None and not may_hold(storage, task.filter, pl.concat([wanted, to_order])):
-        return TailRead(files=(), offsets=0, expired=0)
+        same, compacted = same_and_compacted(task.filter)
+        return TailRead(files=(), offsets=0, expired=0, compacted=compacted, compared=ComparedKeys(same=same))
     is_new = task.filters is not None and task.filter is None
     keys = [empty(HASHES)]
     shape = task.context.value_shape(task.point)
@@ -185,7 +194,7 @@ def read_tail(task: TailTask) -> TailRead:
     with closing(BrokerLog(task.context.kafka(task.point))) as broker:
         reader = read_range(broker, task.range, isolation="uncommitted" if task.is_open else "committed")
         for batch in reader.batches():
-            records = topic_records(batch, shape, compares_keys=task.compared is not None and not compared.others)
+            records = topic_records(batch, shape, compares_keys=task.compares_keys and not compared.others)
             compared += records.compared
             unread += _unread(records.undecodable, wanted, to_order)
             has_bad = has_bad or len(records.undecodable) > 0
@@ -194,14 +203,16 @@ def read_tail(task: TailTask) -> TailRead:
             if len(to_order):
                 ordered.append(_ordered(task, records.copies, to_order))
                 ordered.append(_ordered(task, records.tombstones, to_order))
-    known = None if task.compared is None else with_those_before(compared, task.compared)
-    compacted = reader.accounting.compacted if may_take_other_keys(task.point, known) else 0
-    if is_new and task.filters is not None and not has_bad and not compacted:
-        write_filter(storage, task.filters, reader, pl.concat(keys))
+    compacted = reader.accounting.compacted
+    is_open = has_bad or compared.others > 0 or (compacted > 0 and may_take_other_keys(task.point, compared))
+    if is_new and task.filters is not None and not is_open:
+        write_filter(storage, task.filters, reader, pl.concat(keys), compared.same)
     return TailRead(
         files=_copies(task, copies),
         offsets=task.range.hi - task.range.lo,
-        expired=reader.accounting.expired + reader.accounting.undecodable + compacted + unread,
+        expired=reader.accounting.expired + reader.accounting.undecodable + unread,
+        compacted=compacted,
+        compared=compared,
         ordered_files=_written(task, "ordered", ordered),
         buckets=frozenset(name for frame in (*copies, *ordered) for name in _buckets(task, frame)),
     )

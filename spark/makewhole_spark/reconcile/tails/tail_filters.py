@@ -3,7 +3,8 @@
 A backfill judges window after window, and each looks for its keys in the rest of the log, which is nearly the same for
 all of them. A filter (`makewhole.compute.indexed_keys.filters`) of all keys in a piece takes some 26 bits a key. Its
 file is named by the topic's id, by how keys are read, by the offsets and by the leader epoch of the last of them, so
-that it is not asked about a log that was made again or written over.
+that it is not asked about a log that was made again or written over. Its name also has what is to be known of a piece
+that is not read: how many of its Kafka keys have the business key, and how many of its offsets were compacted.
 """
 
 import hashlib
@@ -27,7 +28,10 @@ from makewhole.window.context import WindowContext
 
 logger = logging.getLogger(__name__)
 
-_NAME = re.compile(r"(\d+)-(\d+)-(\d+)-(\d+)\.filter")  # partition, first offset, end, leader epoch of the last
+_NAME = re.compile(
+    r"(?P<place>(\d+)-(\d+)-(\d+)-(\d+))"  # partition, first offset, end, leader epoch of the last
+    r"-(?P<same>\d+)-(?P<compacted>\d+)\.filter"
+)
 Piece = tuple[int, int, int]
 """Partition, first offset and end of a piece."""
 
@@ -52,7 +56,7 @@ class TailFilters:
             named = _NAME.fullmatch(name)
             if named is None:
                 continue
-            partition, first, end, epoch = (int(part) for part in named.groups())
+            partition, first, end, epoch = (int(part) for part in named["place"].split("-"))
             if end <= starts.get(partition, 0):
                 context.storage.remove(f"{folder}/{name}")
                 continue
@@ -92,14 +96,23 @@ def may_hold(storage: Storage, path: str, keys: pl.DataFrame) -> bool:
         return True
 
 
-def write_filter(storage: Storage, folder: str, reader: RangeReader, keys: pl.DataFrame) -> None:
+def same_and_compacted(path: str) -> tuple[int, int]:
+    """Return how many Kafka keys of a piece had the business key, and how many of its offsets were compacted, by the
+    name of its filter."""
+    named = _NAME.fullmatch(path.rpartition("/")[2])
+    assert named is not None
+    return int(named["same"]), int(named["compacted"])
+
+
+def write_filter(storage: Storage, folder: str, reader: RangeReader, keys: pl.DataFrame, same: int) -> None:
     """Write the filter of the keys (`HASHES`) of all records of a piece that was read; nothing where some of it was
-    gone, or could not be read."""
+    gone, or could not be read. `same`: how many of its Kafka keys have the business key."""
     epochs = reader.account.leader_epochs
     if not epochs or reader.expired or reader.undecodable:
         return
     part, content = reader.range, build_filter(*(keys[half].to_numpy() for half in HASH))
-    storage.write_bytes(f"{folder}/{part.partition}-{part.lo}-{part.hi}-{epochs[-1].epoch}.filter", content)
+    place = f"{part.partition}-{part.lo}-{part.hi}-{epochs[-1].epoch}"
+    storage.write_bytes(f"{folder}/{place}-{same}-{reader.accounting.compacted}.filter", content)
 
 
 def _reading(context: WindowContext, point: TopicPoint) -> str:

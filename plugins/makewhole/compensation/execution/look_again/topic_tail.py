@@ -90,6 +90,7 @@ class TopicTail(ClosingContext):
         self._compares_keys = is_whole and not is_compacted_by_key(topic.point.key)
         self._renew, self._renewed_at = renew, time.monotonic()
         self._keys = keys.unique().implode()
+        self._compared, self._compacted = ComparedKeys(), dict[int, None]()  # partitions, as a set in their order
         self._read_until: dict[int, int] = {}
         self._own_ends: dict[int, int] = {}
         self._topic_id: str | None = None
@@ -120,6 +121,11 @@ class TopicTail(ClosingContext):
             if begin < end:
                 self._read(partition, begin, end)
                 self._read_until[partition] = end
+        if may_take_other_keys(self._point, self._compared):
+            for partition in self._compacted:
+                self._note_gap(
+                    f"partition {partition} was compacted, by keys that are not known to be those of the file"
+                )
         return self._places
 
     def _stable_ends(self) -> dict[int, int]:
@@ -199,20 +205,20 @@ class TopicTail(ClosingContext):
     def _read(self, partition: int, begin: int, end: int) -> None:
         assert self._topic_id is not None
         wanted = PartitionRange(topic=self._point.topic, topic_id=self._topic_id, partition=partition, lo=begin, hi=end)
-        compares, compared = self._compares_keys, ComparedKeys()
+        compares = self._compares_keys
         columns = log_columns(self._shape, compares_keys=compares)
         reader = read_range(self._broker, wanted, columns=columns)
         for batch in reader.batches():
-            records = topic_records(batch, self._shape, compares_keys=compares and not compared.others)
-            compared += records.compared
+            records = topic_records(batch, self._shape, compares_keys=compares and not self._compared.others)
+            self._compared += records.compared
             self._keep_lease()
             self._add(self._of_keys(with_place(records.copies)))
             self._note_order(self._of_keys(records.tombstones))
             self._note_unread(partition, records.undecodable)
         if reader.expired:
             self._note_gap(f"partition {partition} lost offsets from {begin} on before they were looked at")
-        if reader.accounting.compacted and may_take_other_keys(self._point, compared):
-            self._note_gap(f"partition {partition} was compacted, by keys that are not known to be those of the file")
+        if reader.accounting.compacted:
+            self._compacted[partition] = None
         if reader.undecodable:
             self._note_gap(f"partition {partition} has {len(reader.undecodable)} places that {CANNOT_BE_READ}")
 

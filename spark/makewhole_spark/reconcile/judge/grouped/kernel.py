@@ -30,13 +30,14 @@ def _totals(task: BucketTask) -> Totals:
 
 def _facts(task: BucketTask, known: BucketInput) -> GroupFacts:
     source = task.hop.source
-    log = task.log_of(source, task.source)
+    end = task.source
+    log = task.log_of(source, end)
     is_excluded = pl.col("excluded_by").list.contains(task.hop.name).fill_null(False)
     keys = pl.concat([known.source.select(HASH), known.target.select(HASH), known.handed_over.select(HASH)]).unique()
     unread = task.source.unread.read(task.context.storage)
     may_be = pl.lit(True) if unread.spans else pl.Series(unread.may_be(keys))
     return GroupFacts(
-        is_whole=log.is_whole and not log.has_unread and not log.dropped,
+        is_whole=log.is_whole and not log.has_unread and not log.dropped and not task.compacted_at(source, end).is_any,
         opened=open_copies(task, source).filter(~is_excluded).select(HASH).unique(),
         unread=keys.filter(may_be),
     )
