@@ -160,7 +160,8 @@ where stage = 'reconciled' and (
 create index judged_hop on makewhole.hop_result (pipeline, hop, number) where stage = 'reconciled';
 
 -- The index of every key ever seen on a topic, as sorted runs: one per window, later merged. Windows up to the last one
--- that was dropped are older than the index reaches.
+-- that was dropped are older than the index reaches. A run is partial that may lack keys of a ledger which earlier
+-- revisions of its window read.
 create table makewhole.key_run (
     pipeline text not null,
     point text not null,
@@ -168,6 +169,7 @@ create table makewhole.key_run (
     revision integer not null,
     files jsonb not null,
     keys bigint not null,
+    is_partial boolean not null default false,
     retired_at timestamptz,
     is_dropped boolean not null default false,
     primary key (pipeline, point, number, revision)

@@ -25,6 +25,11 @@ from run left join makewhole.snapshot as taken
         (%(pipeline)s, run.number, run.revision, %(point)s)
 order by run.number, coalesce((taken.manifest #>> '{accounting,expired}')::bigint, 0), run.revision desc;
 
+-- partial_runs --
+-- Read the numbers and revisions of the windows in whose runs keys of earlier revisions may be missing.
+select number, revision from makewhole.key_run
+where pipeline = %(pipeline)s and point = %(point)s and revision > 1 and is_partial;
+
 -- count_windows --
 -- Count the windows from one on that have a run, in a merged run or not.
 select count(distinct number) from makewhole.key_run
@@ -93,10 +98,11 @@ where pipeline = %(pipeline)s and point = %(point)s and retired_at is null
 
 -- put_rebuilt_run --
 -- Write the run of a revision of a window in the place of the one that it had.
-insert into makewhole.key_run (pipeline, point, number, revision, files, keys)
-values (%(pipeline)s, %(point)s, %(number)s, %(revision)s, %(files)s, %(keys)s)
+insert into makewhole.key_run (pipeline, point, number, revision, files, keys, is_partial)
+values (%(pipeline)s, %(point)s, %(number)s, %(revision)s, %(files)s, %(keys)s, %(is_partial)s)
 on conflict (pipeline, point, number, revision)
-do update set files = excluded.files, keys = excluded.keys, retired_at = null, is_dropped = false;
+do update set files = excluded.files, keys = excluded.keys, is_partial = excluded.is_partial, retired_at = null,
+    is_dropped = false;
 
 -- retired_merges --
 -- Read the attempts at merged runs that were retired so long ago that their files are not read or written any more.
@@ -123,6 +129,7 @@ returning number;
 
 -- put_key_run --
 -- Write a sorted run of the key index.
-insert into makewhole.key_run (pipeline, point, number, revision, files, keys)
-values (%(pipeline)s, %(point)s, %(number)s, %(revision)s, %(files)s, %(keys)s)
-on conflict (pipeline, point, number, revision) do update set files = excluded.files, keys = excluded.keys;
+insert into makewhole.key_run (pipeline, point, number, revision, files, keys, is_partial)
+values (%(pipeline)s, %(point)s, %(number)s, %(revision)s, %(files)s, %(keys)s, %(is_partial)s)
+on conflict (pipeline, point, number, revision)
+do update set files = excluded.files, keys = excluded.keys, is_partial = excluded.is_partial;

@@ -60,8 +60,8 @@ insert into makewhole.slice_count (pipeline, point, slice, number, revision, sou
     select copied.pipeline, point, copied.number, copied.number, 1, source, 0, pg_snapshot, place, counted_at
     from makewhole.slice_count as known, copied
     where (known.pipeline, known.slice, known.number) = (%(pipeline)s, %(like)s, %(like)s);
-insert into makewhole.key_run (pipeline, point, number, revision, files, keys, retired_at)
-    select copied.pipeline, point, copied.number, 1, '{}', keys, clock_timestamp()
+insert into makewhole.key_run (pipeline, point, number, revision, files, keys, is_partial, retired_at)
+    select copied.pipeline, point, copied.number, 1, '{}', keys, is_partial, clock_timestamp()
     from makewhole.key_run as known, copied where (known.pipeline, known.number) = (%(pipeline)s, %(like)s);
 insert into makewhole.key_merge (pipeline, point, attempt, windows, files, rows)
     select copied.pipeline, point, copied.pipeline || '.' || point,

@@ -1,6 +1,7 @@
 """Write the key index of a pipeline again, from the snapshots of its windows; where one is gone, from the index itself.
 Of a ledger, whose rows may have been purged between two revisions of a window, a run has the keys of all of them: those
-that only earlier ones read are from the index, or from their snapshots where it cannot be read.
+that only earlier ones read are from their snapshots, and from the index where one of these is gone. A run to which
+neither gives them all is noted as partial: it stands for no snapshot, however often the index is written again.
 
 What was dropped and is still older than the pipeline's `history` is left alone; what was dropped stays so, too, where
 nothing has it any more.
@@ -9,25 +10,31 @@ Files that are there are left alone: what was written again stands in their plac
 """
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
-from makewhole.compute.buckets import bucket_name, buckets_of, is_in_bucket
-from makewhole.compute.frames import REPLAYS, empty
-from makewhole.compute.indexed_keys.former_readings import NOT_KNOWN, NUMBERED, OF_HOPS
-from makewhole.compute.indexed_keys.hop_filters import with_noted_filters
+from makewhole.compute.buckets import bucket_name, buckets_of, is_in_bucket, number_of_buckets
+from makewhole.compute.frames import HASH, REPLAYS, empty
 from makewhole.compute.indexed_keys.stored_runs import STORED, stored_run
 from makewhole.config.key_layout import with_layout
 from makewhole.journal import windows
 from makewhole.journal.history.judged import JudgedWindows
-from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, commit_rebuilt, first_indexed, readable_runs
+from makewhole.journal.key_index.runs import (
+    IndexedRun,
+    IndexedTopic,
+    commit_rebuilt,
+    first_indexed,
+    partial_runs,
+    readable_runs,
+)
 from makewhole.journal.results import snapshot_manifests
 from makewhole.journal.retention.file_locks import files_kept
+from makewhole.key_index.earlier_revisions import EarlierRevision, StandingRun, with_earlier_revisions
 from makewhole.key_index.files import IndexFile, rows_of_file
-from makewhole.key_index.window_run import replays_in, run_of_bucket, spans_of, with_rows_of_other_keys, write_bucket
+from makewhole.key_index.window_run import as_read_otherwise, replays_in, run_of_bucket, spans_of, write_bucket
 from makewhole.lake.storage import Storage
 from makewhole.model.errors import CorruptionError
 from makewhole.model.pipeline import Pipeline
@@ -36,7 +43,6 @@ from makewhole.model.text import counted
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
 
-_VALUES = ("row_hash", "last_row_hash")
 _ByBucket = Mapping[str, pl.DataFrame]
 
 
@@ -70,13 +76,15 @@ class _RunOfWindow:
 
 @dataclass(frozen=True, kw_only=True)
 class _IndexSources:
-    """Names what the index of a topic can be written from. `reading_sha256`: of the file as it is now."""
+    """Names what the index of a topic can be written from. `reading_sha256`: of the file as it is now; `partial`:
+    (number, revision) of the windows in whose runs keys of earlier revisions may be missing."""
 
     storage: Storage
     pipeline: Pipeline
     point: str
     reading_sha256: str
     runs: Sequence[IndexedRun]
+    partial: Collection[tuple[int, int]]
 
     def from_snapshot(self, snapshot: _Snapshot) -> _ByBucket:
         """Return the run of a revision of a window (`STORED`) by bucket, from its snapshot, which was read by the types
@@ -89,31 +97,43 @@ class _IndexSources:
         by_bucket, pipeline = {}, with_layout(self.pipeline, window.key_layout, window.value_types)
         for bucket, files in manifest["files"].items():
             run = run_of_bucket(self.storage, files, snapshot.replays, pipeline, self.point)
-            if snapshot_manifests.read_with(manifest) != self.reading_sha256:
-                unknown = [name for name in _VALUES if name in run.columns]
-                run = run.with_columns(pl.lit(None, dtype=pl.UInt64).alias(name) for name in unknown)
-                run = run.with_columns(pl.lit(NOT_KNOWN, dtype=pl.UInt64).alias(NUMBERED))
-                run = run.drop(OF_HOPS, strict=False)
-                run = with_noted_filters(run, None)
+            run = run if self.is_read_alike(snapshot) else as_read_otherwise(run)
             by_bucket[bucket] = stored_run(run, window.number)
         return by_bucket
 
-    def from_index(self, number: int) -> _ByBucket | None:
-        """Return the run of a window (`STORED`) by bucket, from the index as it is; None where it does not have the
-        window.
+    def is_read_alike(self, snapshot: _Snapshot) -> bool:
+        """Return whether the file that a snapshot was read by says what that of now does."""
+        return snapshot_manifests.read_with(snapshot.manifest) == self.reading_sha256
+
+    def snapshot_if_readable(self, snapshot: _Snapshot) -> _ByBucket | None:
+        """Return the run of a revision by bucket; None where a file of the snapshot does not exist."""
+        try:
+            return self.from_snapshot(snapshot)
+        except CorruptionError:
+            return None
+
+    def rows_of_snapshot(self, snapshot: _Snapshot) -> pl.DataFrame:
+        """Return the run of a revision (`STORED`) in key order.
 
         Raises:
-            CorruptionError: a file of the index does not exist.
+            CorruptionError: a file of the snapshot does not exist.
         """
+        return _together(self.from_snapshot(snapshot))
+
+    def standing_run(self, number: int) -> StandingRun:
+        """Return the run of a window in the index as it is."""
         for run in self.runs:
             if number in run.windows:
-                files = {bucket: IndexFile(path=path, windows=(number,)) for bucket, path in sorted(run.files.items())}
-                rows = {
-                    bucket: rows_of_file(file, self.storage.sorted_rows(file.path).between(0, None))
-                    for bucket, file in files.items()
-                }
-                return {bucket: of_bucket for bucket, of_bucket in rows.items() if len(of_bucket)}
-        return None
+                return StandingRun(
+                    read=functools.partial(self._rows_in_index, run, number),
+                    is_partial=(number, run.revisions[number]) in self.partial,
+                )
+        return StandingRun()
+
+    def _rows_in_index(self, run: IndexedRun, number: int) -> pl.DataFrame:
+        files = (IndexFile(path=path, windows=(number,)) for path in run.files.values())
+        rows = (rows_of_file(file, self.storage.sorted_rows(file.path).between(0, None)) for file in files)
+        return pl.concat([empty(STORED), *rows]).sort(HASH, maintain_order=True)
 
 
 def rebuild(journal: PgConnection, storage: Storage, pipeline: Pipeline, reading_sha256: str) -> list[RebuiltIndex]:
@@ -135,7 +155,12 @@ def _rebuild(journal: PgConnection, storage: Storage, pipeline: Pipeline, readin
         topic = IndexedTopic(pipeline=pipeline.name, point=point)
         runs = readable_runs(journal, topic)
         sources = _IndexSources(
-            storage=storage, pipeline=pipeline, point=point, reading_sha256=reading_sha256, runs=runs
+            storage=storage,
+            pipeline=pipeline,
+            point=point,
+            reading_sha256=reading_sha256,
+            runs=runs,
+            partial=partial_runs(journal, topic),
         )
         # Windows that are as old, and not dropped yet, count: their runs must stand somewhere.
         left_alone_before = min(too_old_before, first_indexed(journal, topic))
@@ -148,7 +173,7 @@ def _rebuild_topic(
     journal: PgConnection, topic: IndexedTopic, sources: _IndexSources, judged: Sequence[Window]
 ) -> RebuiltIndex:
     written: list[IndexedRun] = []
-    lost, partial, from_snapshots, known_from = list[str](), list[str](), 0, first_indexed(journal, topic)
+    lost, partial, from_snapshots, known_from = list[int](), list[int](), 0, first_indexed(journal, topic)
     for window in judged:
         snapshots = _snapshots_of_window(journal, sources, window)
         journal.commit()  # writing may take long, and a transaction that is idle keeps vacuum from the whole database
@@ -156,12 +181,12 @@ def _rebuild_topic(
             continue
         run = _run_of_window(sources, snapshots)
         if run is None and window.number >= known_from:
-            lost.append(str(window.number))
+            lost.append(window.number)
         elif run is not None:
             from_snapshots += run.is_from_snapshot
-            partial += [] if run.is_whole else [str(window.number)]
+            partial += [] if run.is_whole else [window.number]
             written.append(_written(sources, snapshots[0].window, run.by_bucket))
-    commit_rebuilt(journal, topic, written, sources.runs)
+    commit_rebuilt(journal, topic, written, sources.runs, partial)
     _require_all(topic, lost, partial)
     keys = sum(run.rows for run in written)
     return RebuiltIndex(
@@ -169,20 +194,21 @@ def _rebuild_topic(
     )
 
 
-def _require_all(topic: IndexedTopic, lost: Sequence[str], partial: Sequence[str]) -> None:
+def _require_all(topic: IndexedTopic, lost: Sequence[int], partial: Sequence[int]) -> None:
     """Raise for windows of which nothing can be read, and for those of which an earlier revision cannot."""
     if lost:
         raise CorruptionError(
             f"{topic.pipeline}: neither the snapshots of {topic.point} nor its runs of the key index can be read for "
-            f"{counted(len(lost), 'window')} ({', '.join(lost)}); the others were written. Restore its files and "
-            "rebuild again; a single such window may also be run again"
+            f"{counted(len(lost), 'window')} ({', '.join(map(str, lost))}); the others were written. Restore its files "
+            "and rebuild again; a single such window may also be run again"
         )
     if partial:
         raise CorruptionError(
-            f"{topic.pipeline}: neither the snapshots that earlier revisions took of {topic.point} nor its runs of the "
-            f"key index can be read for {counted(len(partial), 'window')} ({', '.join(partial)}); all windows were "
-            "written, these by their newest revision. Restore the files and rebuild again: keys of rows that were "
-            "purged from it before that revision are not known, and what else has them is unexpected"
+            f"{topic.pipeline}: neither the snapshots that earlier revisions took of {topic.point} nor whole runs of "
+            f"the key index can be read for {counted(len(partial), 'window')} ({', '.join(map(str, partial))}); all "
+            "windows were written, these with what can be read. Restore the files of the snapshots and rebuild again: "
+            "keys of rows that were purged before the newest revision may not be known, and what else has them is "
+            "unexpected"
         )
 
 
@@ -219,35 +245,29 @@ def _written(sources: _IndexSources, window: Window, run: _ByBucket) -> IndexedR
 
 def _run_of_window(sources: _IndexSources, snapshots: Sequence[_Snapshot]) -> _RunOfWindow | None:
     """Return the run of a window, by its snapshots; None where neither the first of them nor the index can be read."""
-    newest = _if_readable(functools.partial(sources.from_snapshot, snapshots[0]))
+    newest, standing = sources.snapshot_if_readable(snapshots[0]), sources.standing_run(snapshots[0].window.number)
     if newest is not None and len(snapshots) == 1:
         return _RunOfWindow(by_bucket=newest)
-    of_index = _if_readable(functools.partial(sources.from_index, snapshots[0].window.number))
-    if newest is None:
-        return None if of_index is None else _RunOfWindow(by_bucket=of_index, is_from_snapshot=False)
-    if of_index is not None:
-        return _RunOfWindow(by_bucket=_with_other_keys(newest, of_index))
-    run, is_whole = newest, True
-    for snapshot in snapshots[1:]:
-        earlier = _if_readable(functools.partial(sources.from_snapshot, snapshot))
-        run, is_whole = _with_other_keys(run, earlier or {}), is_whole and earlier is not None
-    return _RunOfWindow(by_bucket=run, is_whole=is_whole)
-
-
-def _if_readable(read: Callable[[], _ByBucket | None]) -> _ByBucket | None:
-    try:
-        return read()
-    except CorruptionError:
+    own = _together(newest) if newest is not None else standing.rows
+    if own is None:
         return None
+    earlier = [
+        EarlierRevision(
+            read=functools.partial(sources.rows_of_snapshot, snapshot),
+            is_read_alike=sources.is_read_alike(snapshot),
+        )
+        for snapshot in snapshots[1:]
+    ]
+    run = with_earlier_revisions(own, earlier, standing)
+    count = buckets_of(newest) if newest else number_of_buckets(len(run.rows))
+    rows = {name: run.rows.filter(is_in_bucket(name)) for name in (bucket_name(at, count) for at in range(count))}
+    return _RunOfWindow(
+        by_bucket={name: of_bucket for name, of_bucket in rows.items() if len(of_bucket)},
+        is_from_snapshot=newest is not None,
+        is_whole=run.missing is None,
+    )
 
 
-def _with_other_keys(run: _ByBucket, other: _ByBucket) -> _ByBucket:
-    """Add the keys of another run that a run lacks, each with its rows."""
-    if not run or not other:
-        return run or other
-    rows, count = pl.concat(other.values()), buckets_of(run)
-    both = {
-        name: with_rows_of_other_keys(run.get(name, empty(STORED)), rows.filter(is_in_bucket(name)))
-        for name in (bucket_name(at, count) for at in range(count))
-    }
-    return {name: of_bucket for name, of_bucket in both.items() if len(of_bucket)}
+def _together(by_bucket: _ByBucket) -> pl.DataFrame:
+    """Return the rows of all buckets in key order."""
+    return pl.concat([empty(STORED), *by_bucket.values()]).sort(HASH, maintain_order=True)

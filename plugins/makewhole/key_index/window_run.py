@@ -4,18 +4,22 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
-from makewhole.compute.buckets import is_in_bucket
-from makewhole.compute.frames import HASH, REPLAYS, TOPIC_KEYS, Schema, empty
-from makewhole.compute.indexed_keys.former_readings import with_hashes_of_hops, with_reading
+from makewhole.compute.frames import REPLAYS, TOPIC_KEYS, Schema
+from makewhole.compute.indexed_keys.former_readings import (
+    NOT_KNOWN,
+    NUMBERED,
+    OF_HOPS,
+    with_hashes_of_hops,
+    with_reading,
+)
 from makewhole.compute.indexed_keys.hop_filters import NO_TYPES, filter_digest, with_noted_filters
 from makewhole.compute.indexed_keys.key_runs import count_keys
-from makewhole.compute.indexed_keys.stored_runs import STORED
 from makewhole.compute.indexed_keys.window_rows import COPIES, window_rows
 from makewhole.compute.judge.judge_copies import committed_copies
 from makewhole.compute.keys import hashes_of_hex
 from makewhole.compute.normalise import hashed_by
 from makewhole.journal import replayed_positions
-from makewhole.key_index.files import IndexFile, rows_in_key_order, write_index_file
+from makewhole.key_index.files import write_index_file
 from makewhole.lake.storage import Storage
 from makewhole.model.hops import Semantics
 from makewhole.model.pipeline import Pipeline
@@ -29,6 +33,7 @@ _PLACED: Schema = {name: REPLAYS[name] for name in ("plan", "partition", "offset
     "key_hash": pl.String,
     "is_produced": REPLAYS["is_produced"],
 }
+_VALUES = ("row_hash", "last_row_hash")
 _OF_ROWS = ("key_hi", "key_lo", "row_hash", "version", "excluded_by", "time")
 
 
@@ -80,26 +85,13 @@ def noted_filters(pipeline: Pipeline, point: str, types: Mapping[str, str] = NO_
     return {name: filter_digest(where, places, types) for name, where in known.items()}
 
 
-def with_keys_of_earlier_revisions(
-    storage: Storage, run: pl.DataFrame, earlier: Sequence[IndexFile], bucket: str
-) -> pl.DataFrame:
-    """Add to a ledger's run of a bucket (`STORED`) the keys that it lacks and an earlier revision of the window had,
-    each with its rows of then. `earlier`: the files of the run that counted until now, for the window alone; some row
-    groups are in memory at once.
-
-    Raises:
-        CorruptionError: one of the files does not exist.
-    """
-    if not earlier:
-        return run
-    parts = (rows.filter(is_in_bucket(bucket)) for rows in rows_in_key_order(storage, earlier))
-    return with_rows_of_other_keys(run, pl.concat([empty(STORED), *parts]))
-
-
-def with_rows_of_other_keys(run: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    """Add those of some rows (`STORED`) to a run whose keys it does not have, in key order."""
-    lacked = rows.join(run, on=HASH, how="anti", maintain_order="left")
-    return pl.concat([run, lacked]).sort(HASH, maintain_order=True) if len(lacked) else run
+def as_read_otherwise(run: pl.DataFrame) -> pl.DataFrame:
+    """Return a run of a snapshot that was read by another file than that of now: its values and the order of its
+    versions are not known, nor what passed its filters."""
+    unknown = [name for name in _VALUES if name in run.columns]
+    run = run.with_columns(pl.lit(None, dtype=pl.UInt64).alias(name) for name in unknown)
+    run = run.with_columns(pl.lit(NOT_KNOWN, dtype=pl.UInt64).alias(NUMBERED))
+    return with_noted_filters(run.drop(OF_HOPS, strict=False), None)
 
 
 def write_bucket(storage: Storage, window: Window, point: str, bucket: str, run: pl.DataFrame) -> tuple[str, int]:

@@ -388,7 +388,7 @@ def _commit(
     results += of_topics
     hop_results.commit_results(journal, window, hop_results.RECONCILED, results)
     acceptances.pass_on(journal, window)
-    for point, (files, keys) in runs.items():
-        put_key_run(journal, window, point, files, keys)
+    for point, run in runs.items():
+        put_key_run(journal, window, point, run.files, run.keys, is_partial=run.is_partial)
     journal.commit()
     return {result.hop: result for result in results}

@@ -24,10 +24,9 @@ def results_of_topics(
     for point in neighbours.context.pipeline.topics_alone:
         manifest = neighbours.manifests[point.name]
         evidence = point_evidence(point.name, neighbours.manifests)
-        _, keys = runs[point.name]
         summary = HopSummary(
             hop=point.name,
-            counts=HopCounts(source_keys=keys, source_rows=manifest["rows"]),
+            counts=HopCounts(source_keys=runs[point.name].keys, source_rows=manifest["rows"]),
             expected_rows=0,
             source=evidence,
             target=evidence,

@@ -95,7 +95,7 @@ def test_a_row_that_was_changed_since_counts_as_the_newest_revision_read_it(shop
     assert touched_rows(shop, made, 2) == unmatched(2)
 
 
-@pytest.mark.parametrize("lost", ["nothing", "the index", "the index and the first snapshot"])
+@pytest.mark.parametrize("lost", ["nothing", "the index"])
 def test_an_index_that_is_written_again_has_what_all_revisions_read(
     shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch, lost: str
 ) -> None:
@@ -103,29 +103,85 @@ def test_an_index_that_is_written_again_has_what_all_revisions_read(
     made = certified_days(shop, 2)
     shop.sql("delete from outbox where id in ('O1', 'O4')")
     run_again(shop)
-    remove(shop, "index/**/*" if "the index" in lost else None)
-    remove(shop, "window=1/revision=1/outbox/keys/**/*" if "snapshot" in lost else None)
+    removed(shop, "index/**/*" if "the index" in lost else None)
     result = rebuilt(shop)
 
-    if "snapshot" in lost:
-        assert result.exit_code == 4
-        assert (
-            "neither the snapshots that earlier revisions took of outbox nor its runs of the key index can be read for "
-            "1 window (1); all windows were written, these by their newest revision. Restore the files and rebuild "
-            "again: keys of rows that were purged from it before that revision are not known, and what else has them "
-            "is unexpected"
-        ) in " ".join(result.stderr.split())
-        return
     assert result.exit_code == 0, result.output
     assert touched_rows(shop, made, 2) == unmatched(2)
 
 
-def remove(shop: ReconciledShop, pattern: str | None) -> None:
+def test_what_a_lost_snapshot_had_is_in_the_index_that_is_written_again_after_it_was_restored(
+    shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("makewhole.cli.index.find_pipeline", lambda _: shop.pipeline)
+    made = certified_days(shop, 2)
+    shop.sql("delete from outbox where id in ('O1', 'O4')")
+    run_again(shop)
+    removed(shop, INDEX)
+    snapshot = removed(shop, FIRST_SNAPSHOT)
+    for _ in range(2):
+        is_partial(rebuilt(shop))
+    restore(snapshot)
+    result = rebuilt(shop)
+
+    assert result.exit_code == 0, result.output
+    removed(shop, FIRST_SNAPSHOT)
+    assert rebuilt(shop).exit_code == 0
+    assert touched_rows(shop, made, 2) == unmatched(2)
+
+
+INDEX, FIRST_SNAPSHOT = "index/outbox/window=1/**/*", "window=1/revision=1/outbox/keys/**/*"
+
+
+def is_partial(result: Result) -> None:
+    """Assert that the index was written without what an earlier revision read."""
+    assert result.exit_code == 4
+    assert (
+        "neither the snapshots that earlier revisions took of outbox nor whole runs of the key index can be read for 1 "
+        "window (1); all windows were written, these with what can be read. Restore the files of the snapshots and "
+        "rebuild again: keys of rows that were purged before the newest revision may not be known, and what else has "
+        "them is unexpected"
+    ) in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize("is_snapshot_lost", [False, True])
+def test_rows_that_were_purged_stay_known_where_the_run_of_their_window_was_lost_before_it_was_run_again(
+    shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch, is_snapshot_lost: bool
+) -> None:
+    monkeypatch.setattr("makewhole.cli.index.find_pipeline", lambda _: shop.pipeline)
+    made = certified_days(shop, 2)
+    shop.sql("delete from outbox where id in ('O1', 'O4')")
+    removed(shop, INDEX)
+    if is_snapshot_lost:  # nothing else of the window needs it then
+        shop.sql("delete from warehouse where id in ('O1', 'O4')")
+    snapshot = removed(shop, FIRST_SNAPSHOT if is_snapshot_lost else None)
+    run_again(shop)
+    partial = shop.journal_sql("select number, revision from makewhole.key_run where is_partial")
+    if is_snapshot_lost:
+        assert partial == [(1, 2)]
+        is_partial(rebuilt(shop))
+        restore(snapshot)
+        assert rebuilt(shop).exit_code == 0
+        shop.write("warehouse", [made[1], made[4]])
+    else:
+        assert partial == []
+
+    assert touched_rows(shop, made, 2) == unmatched(2)
+
+
+def removed(shop: ReconciledShop, pattern: str | None) -> dict[Path, bytes]:
+    """Remove files, and return their content."""
     found = [] if pattern is None else Path(Storage.from_environment().root).glob(f"{shop.pipeline.name}/{pattern}")
-    files = [path for path in found if path.is_file()]
+    files = {path: path.read_bytes() for path in found if path.is_file()}
     assert files or pattern is None
     for path in files:
         path.unlink()
+    return files
+
+
+def restore(files: dict[Path, bytes]) -> None:
+    for path, content in files.items():
+        path.write_bytes(content)
 
 
 def rebuilt(shop: ReconciledShop) -> Result:

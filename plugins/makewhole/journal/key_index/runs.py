@@ -1,6 +1,6 @@
 """Read and write the runs of the key index, and the merged runs that stand for them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -109,11 +109,20 @@ def _read_standing(journal: PgConnection, topic: IndexedTopic, first: int) -> tu
     return runs, held
 
 
-def put_key_run(journal: PgConnection, window: Window, point: str, files: Mapping[str, str], keys: int) -> None:
-    """Add a window's run to the index of a topic; `files` is bucket → file."""
+def put_key_run(
+    journal: PgConnection, window: Window, point: str, files: Mapping[str, str], keys: int, *, is_partial: bool = False
+) -> None:
+    """Add a window's run to the index of a topic; `files` is bucket → file. `is_partial`: keys that earlier revisions
+    read of a ledger may be missing in it."""
     topic = IndexedTopic(pipeline=window.pipeline, point=point)
     numbers = {"number": window.number, "revision": window.revision}
-    topic.run(journal, "put_key_run", **numbers, files=Json(files), keys=keys)
+    topic.run(journal, "put_key_run", **numbers, files=Json(files), keys=keys, is_partial=is_partial)
+
+
+def partial_runs(journal: PgConnection, topic: IndexedTopic) -> set[tuple[int, int]]:
+    """Return (number, revision) of the windows in whose runs, merged or not, keys that earlier revisions read of a
+    ledger may be missing."""
+    return {(number, revision) for number, revision in topic.run(journal, "partial_runs")}
 
 
 def begin_merge(journal: PgConnection, topic: IndexedTopic) -> str:
@@ -146,14 +155,19 @@ def commit_merge(
 
 
 def commit_rebuilt(
-    journal: PgConnection, topic: IndexedTopic, runs: Sequence[IndexedRun], before: Sequence[IndexedRun]
+    journal: PgConnection,
+    topic: IndexedTopic,
+    runs: Sequence[IndexedRun],
+    before: Sequence[IndexedRun],
+    partial: Collection[int] = (),
 ) -> None:
     """Put runs of single windows in the place of those that these windows were in `before`, in one transaction,
-    which this ends."""
+    which this ends. `partial`: the windows in whose runs keys that earlier revisions read may be missing."""
     topic.run(journal, "retire_merges", ids=[run.merge for run in before if run.merge is not None])
     for run in runs:
         [(number, revision)] = run.revisions.items()
-        topic.run(journal, "put_rebuilt_run", number=number, revision=revision, files=Json(run.files), keys=run.rows)
+        content = {"files": Json(run.files), "keys": run.rows, "is_partial": number in partial}
+        topic.run(journal, "put_rebuilt_run", number=number, revision=revision, **content)
     journal.commit()
 
 
