@@ -6,7 +6,6 @@ import pyarrow as pa
 import pytest
 
 from makewhole.config.pipeline_file import load_pipeline, read_file
-from makewhole.datasets.chunk_rows import filled_column
 from makewhole.datasets.row_frames import is_of_topics
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.places.dataset_place import DatasetPlace
@@ -54,13 +53,12 @@ def counted(point: TablePoint) -> list[bool]:
     return own.to_list()
 
 
-def test_rows_of_a_replay_topic_count_and_new_rows_are_of_the_source(tmp_path: Path) -> None:
+def test_rows_of_a_replay_topic_count(tmp_path: Path) -> None:
     pipeline = load_pipeline(written(tmp_path))
     point, dataset = lake_of(pipeline)
 
     assert (dataset.of_topics, dataset.replay_topics) == (("orders",), ("orders-retry",))
     assert counted(point) == [True, True, False, False]
-    assert filled_column(point) == "_kafka_metadata.topic"
     assert "'replay_topics': ['orders-retry']" in str(configuration_document(pipeline))
 
 
