@@ -98,7 +98,7 @@ def test_another_kafka_key_around_a_window_may_have_been_of_what_is_gone_there(m
 
 
 def test_the_keys_of_others_around_a_window_do_not_show_that_its_own_agree() -> None:
-    """Of a window that was compacted whole nothing is known."""
+    """A window that was compacted whole says nothing of its keys."""
     empty_window = {"accounting": {"compacted": 50}, COMPARED_KEYS: {"same": 0, "others": 0}}
     assert lacks_compacted(PIPELINE, "events", empty_window, ComparedKeys(same=2000))
 

@@ -84,7 +84,7 @@ def test_what_cannot_be_read_of_a_tail_counts_as_gone(
 def test_what_compaction_took_of_a_tail_is_counted_with_its_kafka_keys(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is not gone: retention, which that is for, has no part in it."""
+    """A record that compaction took is not gone: retention, which that is for, has no part in it."""
     by_customer = plain_batch(14, [(0, b"customer", b'{"id":"d"}', [])])
     for log, keys in ((HOLE, ComparedKeys(same=3)), ([SOUND[0], by_customer], ComparedKeys(same=2, others=1))):
         read = tail(tmp_path, monkeypatch, Log(log), is_open=False, compares_keys=True)
