@@ -130,6 +130,7 @@ COVERED = {
     "storage: mv": "files",
     "admin: list_topics": "the topics: they never change",
     "admin: describe_configs": "the topics: they never change",
+    "raw: DescribeConfigsRequest": "the topics: they never change",
     "consumer: committed": "marker",
     "admin: create_topics": "marker topic",
     **{
