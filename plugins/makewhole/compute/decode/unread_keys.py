@@ -10,10 +10,12 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
+from makewhole.compute.decode.avro.encode import zigzag
 from makewhole.compute.decode.coordinates import coordinate_keys
 from makewhole.compute.decode.json_document import parse_json
 from makewhole.compute.decode.read_record import RECORD_KEY, ReadRecord, is_in_record_key
 from makewhole.compute.decode.record_values import ValueShape
+from makewhole.compute.decode.schema_texts import PREFIX_BYTES
 from makewhole.compute.key_values import part_text
 from makewhole.compute.keys import KeyProblem, component_text
 from makewhole.model.places.record_paths import path_names, written_path
@@ -22,7 +24,6 @@ from makewhole.model.points import TopicPoint
 _MOST_COMPARED = 1_000
 _MOST_FORMS = 16
 _BITS = 64
-_SCHEMA_PREFIX = 5  # a zero byte and the number of a schema
 _NO_WORD = r"[^\p{L}\p{N}]+"
 _NO_KEY = "\0"
 """The text of what is no value of the key's type, and so no key of the topic's."""
@@ -195,7 +196,7 @@ def _has_parts(raw: bytes | None, parts: Sequence[str]) -> bool:
         return False
     if {*parts} <= {*_values_in_json(raw)}:
         return True
-    body = raw[_SCHEMA_PREFIX:] if raw[:1] == b"\0" else raw
+    body = raw[PREFIX_BYTES:] if raw[:1] == b"\0" else raw
     return body == b"".join(map(_in_avro, parts)) or (len(parts) == 1 and raw in _big_endian(parts[0]))
 
 
@@ -220,18 +221,9 @@ def _in_avro(part: str) -> bytes:
     """Return a part as Avro writes it: a whole number as `long`, all else as `string`."""
     number = _whole_number(part)
     if number is not None:
-        return _varint(number)
+        return zigzag(number)
     text = part.encode()
-    return _varint(len(text)) + text
-
-
-def _varint(number: int) -> bytes:
-    """Return a number in zigzag, seven bits a byte, the lowest first."""
-    left, written = (number << 1) ^ (number >> 63), bytearray()
-    while left > 0x7F:
-        written.append(left & 0x7F | 0x80)
-        left >>= 7
-    return bytes([*written, left])
+    return zigzag(len(text)) + text
 
 
 def _big_endian(part: str) -> Iterable[bytes]:
