@@ -4,7 +4,7 @@ A new kind is a class of connections and one of their tables (`makewhole.tables.
 point (`makewhole.config.other_kinds`).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -34,8 +34,6 @@ with loaded_at_first_use("makewhole.datasets.iceberg.iceberg_tables"):  # its li
     from makewhole.datasets.iceberg import iceberg_tables
 with loaded_at_first_use("makewhole.datasets.files.file_tables"):
     from makewhole.datasets.files import file_tables
-
-_ICEBERG = ("pyiceberg.io.pyarrow", "pyiceberg.catalog.sql")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,8 +67,15 @@ def modules_of(connections: Iterable[Connection]) -> Sequence[str]:
     """Return the modules, of libraries that take long to load, by which the tables are read that connections reach.
     They start no threads: who loads them may be forked."""
     of_kind = (connection for connection in connections if isinstance(connection, IcebergConnection))
-    modules = [_ICEBERG[: 2 if connection.properties.get("type") == "sql" else 1] for connection in of_kind]
-    return max(modules, key=len, default=())
+    return tuple(dict.fromkeys(module for connection in of_kind for module in _iceberg_modules(connection)))
+
+
+def _iceberg_modules(connection: IcebergConnection) -> Iterator[str]:
+    yield "pyiceberg.io.pyarrow"
+    if connection.properties.get("type") == "sql":
+        yield "pyiceberg.catalog.sql"
+    if connection.properties.get("uri", "").startswith("postgresql"):
+        yield "sqlalchemy.dialects.postgresql"
 
 
 def server_of(connection: Connection) -> object:

@@ -78,8 +78,9 @@ def _run(wanted: argparse.Namespace, starting: StartingSpark) -> None:
     with connect() as journal:
         context = window_context(windows.load(journal, wanted.pipeline, wanted.window, wanted.revision))
     # While Java starts, this process only waits.
-    starting.worker_modules = modules_of(context.connections.values())
-    for module in starting.worker_modules:
+    modules = modules_of(context.connections.values())
+    starting.worker_modules.set_result(modules)
+    for module in modules:
         with suppress(ImportError):  # who needs it says what to install
             import_module(module)
     gc.freeze()

@@ -21,10 +21,10 @@ STARTING = "start Spark"
 @dataclass
 class StartingSpark:
     """A Spark that is being started. `worker_modules`: what the process is to load from which workers are forked,
-    beside what it always loads; as it is when the context is there."""
+    beside what it always loads. The context is not there before they are known."""
 
     context: "Future[SparkContext]" = field(default_factory=Future)
-    worker_modules: Sequence[str] = ()
+    worker_modules: "Future[Sequence[str]]" = field(default_factory=Future)
 
 
 def spark_in_thread(name: str) -> StartingSpark:
@@ -42,7 +42,7 @@ def _start(name: str, starting: StartingSpark) -> None:
         context = spark_context(name)
         context.setLogLevel("ERROR")
         context.environment |= memory_of_polars(os.environ)
-        context.environment[worker_daemon.MORE_MODULES] = ",".join(starting.worker_modules)
+        context.environment[worker_daemon.MORE_MODULES] = ",".join(starting.worker_modules.result())
     except BaseException as error:
         starting.context.set_exception(error)
         return

@@ -91,8 +91,9 @@ def is_of_topics(rows: pa.Table, point: TablePoint) -> pl.Series | None:
         return None
     column = column_at(rows, dataset.topic)
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        is_own: Any = pc.is_in(column, pa.array(dataset.counted_topics, column.type))
-        return pl.Series(is_own)
+        topics = pa.array(dataset.counted_topics, column.type)
+        is_own: Any = pc.is_in(column, topics) if len(topics) > 1 else pc.equal(column, topics[0])
+        return pl.Series(is_own).fill_null(value=False)
     return own_texts(column).is_in(list(dataset.counted_topics)).fill_null(value=False)
 
 

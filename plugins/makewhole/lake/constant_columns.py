@@ -4,8 +4,10 @@ Of the columns of a key index most hold one value in a window's run, and each ro
 """
 
 from base64 import b64decode, b64encode
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from io import BytesIO
+from types import MappingProxyType
 from typing import NamedTuple
 
 import polars as pl
@@ -15,6 +17,9 @@ from makewhole.compute.frames import HASH, are_empty_lists
 
 _COLUMNS, _VALUES = b"makewhole.columns", b"makewhole.constants"
 _SEPARATOR = "\n"
+_MOST_KNOWN = 64
+NO_CONSTANTS: Mapping[bytes, bytes] = MappingProxyType({})
+"""What stands beside the schema of a file that has all its columns in its rows."""
 
 
 class ParquetContent(NamedTuple):
@@ -27,13 +32,29 @@ class ParquetContent(NamedTuple):
 def without_constants(rows: pl.DataFrame) -> ParquetContent:
     """Return the rows without the columns that hold one value, which are in the metadata. Those of the order of the
     rows, `HASH`, stay, and any of a frame without rows."""
+    values = constants_of(rows)
+    return ParquetContent(rows.drop(values.columns), metadata_of(rows.columns, values))
+
+
+def constants_of(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the columns that hold one value in all rows, of which one column at least is none, with this value."""
     constant = [column.name for column in rows if column.name not in HASH and len(rows) and _is_constant(column)]
-    if not constant or len(constant) == rows.width:
-        return ParquetContent(rows, {})
-    values = BytesIO()
-    rows.select(constant).head(1).write_ipc(values, compat_level=pl.CompatLevel.newest())
-    metadata = {_COLUMNS: _SEPARATOR.join(rows.columns).encode(), _VALUES: b64encode(values.getvalue())}
-    return ParquetContent(rows.drop(constant), metadata)
+    return rows.select(constant[: rows.width - 1]).head(1)
+
+
+def constants_among(rows: pl.DataFrame, values: pl.DataFrame) -> pl.DataFrame:
+    """Return those of the values that their columns hold in all of these rows."""
+    same = [known.name for known in values if _has_only(rows[known.name], known)]
+    return values.select(same)
+
+
+def metadata_of(columns: Sequence[str], values: pl.DataFrame) -> dict[bytes, bytes]:
+    """Return what stands beside the schema of a file of these columns, some of which hold one value each."""
+    if not values.width:
+        return {}
+    content = BytesIO()
+    values.write_ipc(content, compat_level=pl.CompatLevel.newest())
+    return {_COLUMNS: _SEPARATOR.join(columns).encode(), _VALUES: b64encode(content.getvalue())}
 
 
 def names_of_columns(schema: pa.Schema) -> list[str]:
@@ -55,9 +76,19 @@ def with_constants(rows: pl.DataFrame, schema: pa.Schema, wanted: Collection[str
     None: with all."""
     names = [name for name in names_of_columns(schema) if wanted is None or name in wanted]
     metadata = schema.metadata or {}
-    values = pl.read_ipc(b64decode(metadata[_VALUES])) if _VALUES in metadata else pl.DataFrame()
+    values = _values(metadata[_VALUES]) if _VALUES in metadata else pl.DataFrame()
     constant = (column.new_from_index(0, len(rows)) for column in values if column.name in names)
     return rows.with_columns(constant).select(names)
+
+
+@lru_cache(maxsize=_MOST_KNOWN)
+def _values(content: bytes) -> pl.DataFrame:
+    """Return the values of constant columns, which the files of one snapshot often have in common."""
+    return pl.read_ipc(b64decode(content))
+
+
+def _has_only(column: pl.Series, known: pl.Series) -> bool:
+    return _is_constant(column) and column.head(1).equals(known, check_dtypes=True, null_equal=True)
 
 
 def _is_constant(column: pl.Series) -> bool:

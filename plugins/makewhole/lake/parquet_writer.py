@@ -4,7 +4,7 @@ The SHA-256 of the file is taken of the bytes on their way to the storage, so th
 """
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import IO, Any, cast
 
 import polars as pl
@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from makewhole.lake.constant_columns import NO_CONSTANTS
 from makewhole.model.closing import ClosingContext
 
 # The encoding of a column follows its content; a dictionary of values that differ costs work and space for nothing.
@@ -61,13 +62,21 @@ class GrowingParquet(ClosingContext):
 
     rows_of_a_group: int | None = None
 
-    def __init__(self, path: str, system: fs.FileSystem, full: str, never_null: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        path: str,
+        system: fs.FileSystem,
+        full: str,
+        never_null: Collection[str] = (),
+        metadata: Mapping[bytes, bytes] = NO_CONSTANTS,
+    ) -> None:
         """`path` is the file's path in its storage, `full` its path in the file system. Columns that are never null are
-        not checked for nulls value by value."""
+        not checked for nulls value by value. `metadata` stand beside the schema."""
         self.path = path
         self._system = system
         self._full = full
         self._never_null = never_null
+        self._metadata = metadata
         self._with_dictionary: list[str] = []
         self._writer: pq.ParquetWriter | None = None
         self._stream: _HashedStream | None = None
@@ -80,7 +89,8 @@ class GrowingParquet(ClosingContext):
     def append(self, rows: pl.DataFrame | pa.Table) -> None:
         """Write the rows, none of which shares a row group with those of another call."""
         table = rows if isinstance(rows, pa.Table) else rows.to_arrow(compat_level=pl.CompatLevel.newest())
-        schema = pa.schema([field.with_nullable(field.name not in self._never_null) for field in table.schema])
+        fields = [field.with_nullable(field.name not in self._never_null) for field in table.schema]
+        schema = pa.schema(fields).with_metadata(dict(self._metadata))
         if self._writer is None:
             self._with_dictionary = [name for name in table.column_names if _has_dictionary(name, table.column(name))]
             self._writer = self._open(schema)

@@ -1,7 +1,6 @@
 """Write Parquet files of rows in key order, and read the rows of some keys: a few keys cost a few row groups."""
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import IO, Any, cast
 
 import numpy as np
@@ -25,7 +24,6 @@ class SortedParquet(GrowingParquet):
     """A Parquet file of frames whose rows ascend by `key_hi` from the first to the last. A context manager."""
 
     rows_of_a_group = ROWS_OF_A_GROUP
-    _metadata: Mapping[bytes, bytes] = MappingProxyType({})
 
     def append_all(self, rows: pl.DataFrame) -> None:
         """Write all rows of the file at once: columns that hold one value cost nothing."""
@@ -36,7 +34,7 @@ class SortedParquet(GrowingParquet):
         names = [leaf_name(field) for field in schema]
         return pq.ParquetWriter(
             cast(IO[Any], stream),
-            schema.with_metadata(dict(self._metadata)),
+            schema,
             compression="none",  # numbers that are packed already
             write_statistics=[_NUMBER],
             use_dictionary=[name for name in names if name not in _RANDOM | _DELTAS],  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ once a manifest in the journal names it.
 
 import hashlib
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -26,7 +26,7 @@ from makewhole.file_system import (
     is_object_store,
     path_below,
 )
-from makewhole.lake.constant_columns import columns_to_read, names_of_columns, with_constants
+from makewhole.lake.constant_columns import NO_CONSTANTS, columns_to_read, names_of_columns, with_constants
 from makewhole.lake.give_name import give_name, take_place, unfinished_path
 from makewhole.lake.marked_rows import marked_rows
 from makewhole.lake.parquet_writer import GrowingParquet, PackedParquet
@@ -150,11 +150,14 @@ class Storage:
             nullable = {field.name: field.nullable for field in file.schema_arrow}
             return {name: nullable.get(name, True) for name in names_of_columns(file.schema_arrow)}
 
-    def growing_parquet(self, folder: str, never_null: Collection[str] = ()) -> GrowingParquet:
-        """Return a new file of the folder, for frames of one schema. Columns of `never_null` hold no nulls."""
+    def growing_parquet(
+        self, folder: str, never_null: Collection[str] = (), metadata: Mapping[bytes, bytes] = NO_CONSTANTS
+    ) -> GrowingParquet:
+        """Return a new file of the folder, for frames of one schema. Columns of `never_null` hold no nulls. `metadata`:
+        of columns that are in no frame (`metadata_of`)."""
         path = f"{folder}/part-{uuid4().hex[:16]}.parquet"
         system, full = self._to_write(path)
-        return GrowingParquet(path, system, full, never_null)
+        return GrowingParquet(path, system, full, never_null, metadata)
 
     def packed_parquet(self, path: str) -> PackedParquet:
         """Return a new file of this path, for rows that people read with their own tools."""

@@ -23,6 +23,7 @@ from makewhole.kafka.log.reader import read_range
 from makewhole.kafka.log.salvage import Undecodable
 from makewhole.kafka.sequences.audit import SequenceAudit
 from makewhole.kafka.sequences.numbering import NO_PRODUCER
+from makewhole.lake.constant_columns import constants_among, constants_of, metadata_of
 from makewhole.lake.parquet_writer import GrowingParquet
 from makewhole.model.places.compared_columns import columns_read_at
 from makewhole.model.points import POSITION, Point, TablePoint, TopicPoint
@@ -34,6 +35,7 @@ from makewhole_spark.snapshot.census import own_slice, rows_in_slice
 from makewhole_spark.snapshot.seen_values import SeenValues
 
 _ROWS_PER_FLUSH = 262_144
+_ROWS_OF_CONSTANTS = 1_024  # of a first frame, from which columns are taken to hold one value in those after it, too
 MOST_REASONS = 10
 """Reasons of undecodable records and rows that are counted in a manifest."""
 _NO_FILES: Mapping[str, str] = MappingProxyType({})
@@ -114,7 +116,11 @@ class PieceRead:
 
 @dataclass
 class BucketWriter:
-    """A buffer of frames that writes them by bucket, so that no shuffle is needed. Close it when a task fails."""
+    """A buffer of frames that writes them by bucket, so that no shuffle is needed. Close it when a task fails.
+
+    `constants` are the columns, with their values, that have held one value from the first frame on: the rows are
+    written without them. Where one holds another value, new files begin, so that they are at most as many as columns.
+    """
 
     context: WindowContext
     folder: str
@@ -122,7 +128,10 @@ class BucketWriter:
     held: dict[int, list[pa.Table]] = field(default_factory=dict)
     held_rows: int = 0
     rows: int = 0
+    columns: Sequence[str] = ()
+    constants: pl.DataFrame | None = None
     files: dict[str, GrowingParquet] = field(default_factory=dict)
+    former_files: list[tuple[str, GrowingParquet]] = field(default_factory=list)
     bad: list[pl.DataFrame] = field(default_factory=list)
     tombstones: list[pl.DataFrame] = field(default_factory=list)
     unnumbered: int = 0
@@ -137,11 +146,27 @@ class BucketWriter:
         if "producer_id" in good.columns:
             self.unnumbered += int((good["producer_id"] == NO_PRODUCER).sum())
         self.values.add(good)
-        for bucket, part in split_by_bucket(good, self.bucket_count):
+        for bucket, part in split_by_bucket(self._without_constants(good), self.bucket_count):
             self.held.setdefault(bucket, []).append(part)
         self.held_rows += len(good)
         if self.held_rows >= _ROWS_PER_FLUSH:
             self.flush()
+
+    def _without_constants(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Return the rows without the columns that have held one value in all of them so far."""
+        if not len(rows):
+            return rows
+        if self.constants is None:
+            self.columns = rows.columns
+            values = constants_of(rows if len(rows) >= _ROWS_OF_CONSTANTS else rows.clear())
+            self.constants = values.select(one for one in values if one.name not in NEVER_NULL or not one.has_nulls())
+        left = constants_among(rows, self.constants)
+        if left.width < self.constants.width:
+            self.flush()
+            self.close()
+            self.former_files += sorted(self.files.items())
+            self.files, self.constants = {}, left
+        return rows.drop(left.columns)
 
     def add_tombstones(self, frame: pl.DataFrame) -> None:
         """Add tombstones (`TOMBSTONES`), which have files of their own: they are not taken for copies of their keys."""
@@ -158,7 +183,10 @@ class BucketWriter:
     def _file_of(self, bucket: str) -> GrowingParquet:
         """Return the one file of this task for a bucket."""
         if bucket not in self.files:
-            self.files[bucket] = self.context.storage.growing_parquet(f"{self.folder}/keys/bucket={bucket}", NEVER_NULL)
+            assert self.constants is not None
+            self.files[bucket] = self.context.storage.growing_parquet(
+                f"{self.folder}/keys/bucket={bucket}", NEVER_NULL, metadata_of(self.columns, self.constants)
+            )
         return self.files[bucket]
 
     def close(self) -> None:
@@ -170,7 +198,8 @@ class BucketWriter:
         """Write the rest; return the files and numbers. `more_files` is path → SHA-256 of what else was written."""
         self.flush()
         self.close()
-        written = list(self.files.values())
+        of_keys = [*self.former_files, *sorted(self.files.items())]
+        written = [file for _, file in of_keys]
         bad = pl.concat(self.bad) if self.bad else pl.DataFrame(schema=UNDECODABLE)
         if len(bad):
             with self.context.storage.growing_parquet(f"{self.folder}/undecodable") as undecodable:
@@ -178,11 +207,11 @@ class BucketWriter:
             written.append(undecodable)
         tombstones = list(self._tombstone_files())
         return PieceRead(
-            files=tuple((bucket, file.path) for bucket, file in sorted(self.files.items())),
+            files=tuple((bucket, file.path) for bucket, file in of_keys),
             rows=self.rows,
             undecodable=len(bad),
             undecodable_because=_most_frequent(bad),
-            undecodable_files=tuple(file.path for file in written[len(self.files) :]),
+            undecodable_files=tuple(file.path for file in written[len(of_keys) :]),
             tombstone_files=tuple((bucket, file.path) for bucket, file in tombstones),
             unnumbered=self.unnumbered,
             with_values=self.values.rows,

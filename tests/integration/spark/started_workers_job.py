@@ -9,7 +9,9 @@ from makewhole_spark.spark_start import STARTING, spark_in_thread
 from tests.integration.spark.test_python_workers import kept_megabytes, started_at
 
 if __name__ == "__main__":
-    spark = spark_in_thread("a job whose workers are ready").context.result()
+    starting = spark_in_thread("a job whose workers are ready")
+    starting.worker_modules.set_result(())
+    spark = starting.context.result()
     for thread in threading.enumerate():
         if thread.name == STARTING:
             thread.join()
