@@ -10,7 +10,7 @@ from makewhole.model.gate import GateAnswer
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext
 from makewhole_spark import spark_carrier
-from makewhole_spark.snapshot import take
+from makewhole_spark.snapshot import read_topics
 from tests.world.orders import orders
 from tests.world.reports import report
 from tests.world.shop import LEDGER_HOP, STORE_HOP
@@ -196,7 +196,7 @@ def test_snapshots_cut_into_other_pieces_give_the_same_report(
     plant(shop)
     reports, files = [], []
     for parallelism, records in ((1, 2_000_000), (5, 7)):
-        monkeypatch.setattr(take, "_RECORDS_PER_TASK", records)
+        monkeypatch.setattr(read_topics, "_RECORDS_PER_TASK", records)
         context = shop.open()
         shop.snapshot(context, parallelism)
         shop.reconcile(context)

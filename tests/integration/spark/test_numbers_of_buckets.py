@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 
 from makewhole.compute.buckets import named_bucket
-from makewhole.compute.keys import key_hash
 from makewhole.journal.database import connect
 from makewhole.journal.key_index.runs import IndexedTopic, standing_runs
 from makewhole.journal.results import hop_results
-from makewhole.journey.copies import windows_holding
 from makewhole.key_index.merge import merge_runs
 from makewhole.lake.storage import Storage
 from makewhole.model.incident import IncidentKind
@@ -123,42 +121,6 @@ def test_truncated_keys_and_merged_runs_report_the_same_in_any_number_of_buckets
     assert [differing(one, reports[0]) for one in reports] == [[]] * len(NUMBERS)
     counts = json.loads(reports[0]["results"])[1][1]
     assert (counts["matched"], counts["missing"], counts["duplicate"]) == (6, 58, 2)
-
-
-@pytest.mark.extended
-def test_windows_of_an_older_makewhole_had_sixteen_and_their_names_do_not_say_it(shop: ReconciledShop) -> None:
-    """A repeat of a record of theirs, keys that they handed over, and what they say of a clean key."""
-    made, later = orders(range(40)), orders(range(100, 110), 1)
-    shop.describe(settle="1h", max_age="1d")
-    shop.trade(made, unloaded=made[4:8])
-    shop.buckets = 16
-    first = shop.judge_and_ask_the_gate()
-    shop.buckets = None
-    shop.trade(later)
-    shop.send([{**one, "at": later[0]["at"]} for one in made[20:23]])
-    second = shop.judge_and_ask_the_gate(1)
-    expected = window_report(shop, second)
-
-    for table, column in (("snapshot", "manifest"), ("hop_result", "files"), ("key_run", "files")):
-        shop.journal_sql(
-            f"update makewhole.{table} set {column} = replace({column}::text, 'of16\":', '\":')::jsonb where number = 1"
-        )
-    shop.journal_sql("update makewhole.snapshot set manifest = manifest - 'buckets' where number = 1")
-    names = {name for one in shop.manifests(first).values() for name in one["files"]}
-    assert names <= {f"{number:02d}" for number in range(16)}
-    again = shop.judge_and_ask_the_gate(1)
-
-    assert differing(window_report(shop, again), expected) == []
-    assert {"O4", "O5", "O6", "O7"} <= set(shop.found(again, STORE_HOP))
-    assert sorted(shop.found(again, LEDGER_HOP)) == ["O20", "O21", "O22"]
-    with connect(shop.journal) as journal:
-        held = windows_holding(journal, shop.pipeline, Storage.from_environment(), ["O1", "O20", "O104"])
-    assert {key: [one.number for one in windows] for key, windows in held.items()} == {
-        "O1": [1],
-        "O20": [1, 2],
-        "O104": [2],
-    }
-    assert window_report(shop, first)["verdicts"][LEDGER_HOP][0].keys() >= {key_hash("O1"), key_hash("O30")}
 
 
 # The number by the size

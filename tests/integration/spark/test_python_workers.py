@@ -29,8 +29,8 @@ def started_at(_: int) -> float:
 
 
 def kept_megabytes(size: int) -> int:
-    """Make a frame of so many megabytes with polars and free it; return by how many this worker is larger two seconds
-    later."""
+    """Make a frame of so many megabytes with polars and free it; return by how many this worker is larger a second
+    later: half of what is freed is given back after half of the five seconds."""
     import polars as pl
 
     def resident() -> int:
@@ -38,7 +38,7 @@ def kept_megabytes(size: int) -> int:
 
     before = resident()
     pl.int_range(size << 17, eager=True).clear()
-    time.sleep(2)
+    time.sleep(1)
     return resident() - before
 
 
