@@ -32,6 +32,10 @@ from makewhole.native.arrays import Bools
 from makewhole.native.numbered_texts import numbered_texts
 
 _FOOTERS_AT_ONCE = 16
+_MOST_SCHEMAS, _MOST_ALIKE = 100_000, 1_000
+_SCHEMAS: dict[tuple[str, str, DataFile], pa.Schema] = {}
+_ALIKE: dict[pa.Schema, pa.Schema] = {}
+"""One of the schemas that are alike, as those of most files of a dataset are."""
 FilesPart = tuple[tuple[DataFile, RowGroups | None], ...]
 """Some files of a view; of a file all groups of rows, or these."""
 
@@ -77,9 +81,21 @@ class FileSource:
     def _own_schema(self, data: DataFile) -> pa.Schema | None:
         """Return the columns that a file has; None: it is no whole Parquet file."""
         try:
-            return read_schema(self.store, data)
+            return self._read_schema(data)
         except UnreadableFileError:
             return None
+
+    def _read_schema(self, data: DataFile) -> pa.Schema:
+        """Return the columns that a file has, which a process reads once: each look-up and each chunk asks for those of
+        all files. Raises what `read_schema` does."""
+        place = self.connection.id, self.store.root, data
+        known = _SCHEMAS.get(place)
+        if known is None:
+            known = read_schema(self.store, data)
+            if len(_SCHEMAS) >= _MOST_SCHEMAS:
+                _SCHEMAS.clear()
+            _SCHEMAS[place] = _ALIKE.setdefault(known, known) if len(_ALIKE) < _MOST_ALIKE else known
+        return known
 
     @property
     def files(self) -> Sequence[DataFile]:
@@ -104,7 +120,7 @@ class FileSource:
     def schema_of(self, data: DataFile) -> pa.Schema:
         """Return the columns of a file, those that its folders name among them. Raises what `read_schema` does."""
         if data not in self._schemas:
-            own = self._own.get(data) or read_schema(self.store, data)
+            own = self._own.get(data) or self._read_schema(data)
             fields = [field for field in own if field.name not in data.folders]
             self._schemas[data] = pa.schema([*fields, *(pa.field(*one) for one in self._folder_types.items())])
         return self._schemas[data]
@@ -172,11 +188,13 @@ class FileSource:
         """Yield the rows of one file, whether it counts or not. Raises what `rows` does."""
         yield from self.rows(((data, None),), columns)
 
-    def whole_rows(self, point: TablePoint, wanted: Wanted = None) -> Iterator[tuple[DataFile, ParquetRows]]:
-        """Yield rows of all files with all columns that their files have, and those that the point names. Raises what
-        `rows` does."""
+    def whole_rows(
+        self, point: TablePoint, wanted: Wanted = None, files: Collection[DataFile] | None = None
+    ) -> Iterator[tuple[DataFile, ParquetRows]]:
+        """Yield rows of all files, or of some, with all columns that their files have, and those that the point names.
+        Raises what `rows` does."""
         known = self.schema()
-        for data in self.files:
+        for data in self.files if files is None else sorted(files):
             own = self.schema_of(data)
             named = {top_column(known or own, name) for name in point.named_columns}
             types = {field.name: field.type for field in own}

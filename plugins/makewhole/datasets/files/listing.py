@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import quote, unquote
 
-from makewhole.datasets.files.committed import counting_files, is_left_over
+from makewhole.datasets.files.committed import counting_files, is_hidden, is_left_over, is_manifest
 from makewhole.file_stores.store import FileEntry, FileStore
 from makewhole.model.errors import TransientError
 
@@ -73,7 +73,8 @@ class Listing:
 
 def listing_now(store: FileStore, marker: str = "") -> Listing:
     """Return the files of a dataset as they are at one moment: a listing goes folder by folder, so that it is of one
-    moment where the next one is the same. `marker`: as in `DatasetPlace`.
+    moment where the next one has the same files that readers look at, and commit others. Those that are hidden, as
+    writers have while they write, may change all the time. `marker`: as in `DatasetPlace`.
 
     Raises:
         RefusedError: a manifest names what is no file of the dataset.
@@ -83,7 +84,7 @@ def listing_now(store: FileStore, marker: str = "") -> Listing:
     for _ in range(_LISTED_MOST):
         known = counting_files(store, found, marker)
         again = store.list()
-        if list(again) == list(found):
+        if _in_sight(again, marker) == _in_sight(found, marker):
             return Listing(
                 files=tuple(DataFile(file=file) for file in known.counting),
                 uncommitted=tuple(DataFile(file=file) for file in known.uncommitted),
@@ -92,6 +93,11 @@ def listing_now(store: FileStore, marker: str = "") -> Listing:
             )
         found = again
     raise TransientError(f"the files of {store.root} changed each of {_LISTED_MOST} times that they were listed")
+
+
+def _in_sight(files: Iterable[FileEntry], marker: str) -> list[FileEntry]:
+    """Return the files that count, or commit others, by themselves."""
+    return [file for file in files if not is_hidden(file.path) or file.name == marker or is_manifest(file.path)]
 
 
 def offsets_named(files: Iterable[DataFile], topic: str) -> dict[int, int]:

@@ -11,6 +11,7 @@ from makewhole.datasets.column_types import column_kinds, sql_type
 from makewhole.datasets.files.describe import description_of
 from makewhole.datasets.files.file_source import FileSource, places_of
 from makewhole.datasets.files.listing import DataFile
+from makewhole.datasets.files.parquet_rows import ParquetRows
 from makewhole.datasets.files.spans import of_keys
 from makewhole.datasets.key_rows import DescribedRow, among, in_order, latest_first, rows_by_key
 from makewhole.datasets.nested_columns import all_types
@@ -38,10 +39,16 @@ class RowInParquet(DescribedRow):
 
 
 def rows_of_keys(
-    source: FileSource, point: TablePoint, keys: Iterable[str], *, is_exact: bool, has_images: bool = False
+    source: FileSource,
+    point: TablePoint,
+    keys: Iterable[str],
+    *,
+    is_exact: bool,
+    has_images: bool = False,
+    files: Collection[DataFile] | None = None,
 ) -> dict[str, list[RowInParquet]]:
     """Return all rows of keys by time and place, with all columns of their files. `is_exact`: not those of an equal key
-    in another spelling.
+    in another spelling. `files`: in which they are looked for; None: in all.
 
     What plans know a row by does not change when its file is written again: its values, and which of equal ones it is.
 
@@ -54,8 +61,10 @@ def rows_of_keys(
         return {}
 
     def find(texts: Sequence[str], kinds: Sequence[KeyType]) -> Iterator[tuple[str, RowInParquet]]:
-        for row in _found_rows(source, schema, point, kinds, texts, has_images=has_images):
-            yield row.key, row
+        wanted = of_keys(all_types(schema), point, WantedKeys.of_texts(point, texts))
+        for data, rows in source.whole_rows(point, wanted, files):
+            for row in _found_rows(source.number, point, kinds, texts, data, rows, has_images=has_images):
+                yield row.key, row
 
     found = rows_by_key(schema, point, keys, is_exact=is_exact, find=find)
     return {key: by_place(rows) for key, rows in found.items()}
@@ -67,33 +76,33 @@ def by_place(rows: Iterable[RowInParquet]) -> list[RowInParquet]:
 
 
 def _found_rows(
-    source: FileSource,
-    schema: pa.Schema,
+    number: int,
     point: TablePoint,
     kinds: Sequence[KeyType],
     texts: Sequence[str],
+    data: DataFile,
+    rows: ParquetRows,
     *,
     has_images: bool,
 ) -> Iterator[RowInParquet]:
-    number = source.number
-    for data, rows in source.whole_rows(point, of_keys(all_types(schema), point, WantedKeys.of_texts(point, texts))):
-        keys, kept = among(rows.rows, point, texts, kinds)
-        left = rows.only(kept)
-        if not len(left.numbers):
-            continue
-        images = row_images(left.rows) if has_images else [None] * len(left.numbers)
-        times, versions = times_of_rows(left.rows, point).to_list(), versions_of_rows(left.rows, point).to_list()
-        described = zip(keys, places_of(data, left), row_texts(left.rows), images, strict=True)
-        for at, (key, place, text, image) in enumerate(described):
-            yield RowInParquet(
-                data=data,
-                number=int(left.numbers[at]),
-                key=key,
-                time=times[at],
-                version=versions[at],
-                row=TableRow(table_oid=number, ctid="", text=text, image=image, place=place),
-                values=left.rows.slice(at, 1),
-            )
+    """Yield those of some rows of a file that have one of the keys. `number`: that of the dataset."""
+    keys, kept = among(rows.rows, point, texts, kinds)
+    left = rows.only(kept)
+    if not len(left.numbers):
+        return
+    images = row_images(left.rows) if has_images else [None] * len(left.numbers)
+    times, versions = times_of_rows(left.rows, point).to_list(), versions_of_rows(left.rows, point).to_list()
+    described = zip(keys, places_of(data, left), row_texts(left.rows), images, strict=True)
+    for at, (key, place, text, image) in enumerate(described):
+        yield RowInParquet(
+            data=data,
+            number=int(left.numbers[at]),
+            key=key,
+            time=times[at],
+            version=versions[at],
+            row=TableRow(table_oid=number, ctid="", text=text, image=image, place=place),
+            values=left.rows.slice(at, 1),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

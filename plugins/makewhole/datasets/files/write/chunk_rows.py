@@ -44,8 +44,8 @@ class FileRowsChanged:
 
 @dataclass(kw_only=True)
 class FileChunk:
-    """The rows of a dataset as a chunk of a plan sees and changes them. `found` are by their loose keys; `added` are
-    new rows by the file that they go into."""
+    """The rows of a dataset as a chunk of a plan sees and changes them. `found` are by their loose keys; `files` those
+    that they were found in; `added` are new rows by the file that they go into."""
 
     source: FileSource
     schema: pa.Schema
@@ -53,6 +53,7 @@ class FileChunk:
     id: ChunkId
     kept: PlanFolder
     found: dict[str, list[RowInParquet]]
+    files: frozenset[DataFile]
     added: dict[str, list[pa.Table]] = field(default_factory=dict)
     added_seqs: dict[str, set[int]] = field(default_factory=dict)
     changed: dict[DataFile, FileRowsChanged] = field(default_factory=dict)
@@ -179,13 +180,14 @@ def load_rows(
     if schema is None:
         raise RefusedError(f"point {point.name}: {point.table} has no file")
     found: dict[str, list[RowInParquet]] = {}
-    for rows in rows_of_keys(source, point, _holdable(schema, point, keys), is_exact=False, has_images=True).values():
+    for rows in rows_of_keys(source, point, holdable(schema, point, keys), is_exact=False, has_images=True).values():
         for row in rows:
             found.setdefault(row.key, []).append(row)
-    return FileChunk(source=source, schema=schema, point=point, id=chunk, kept=kept, found=found)
+    files = frozenset(row.data for rows in found.values() for row in rows)
+    return FileChunk(source=source, schema=schema, point=point, id=chunk, kept=kept, found=found, files=files)
 
 
-def _holdable(schema: pa.Schema, point: TablePoint, keys: Iterable[str]) -> Sequence[str]:
+def holdable(schema: pa.Schema, point: TablePoint, keys: Iterable[str]) -> Sequence[str]:
     """Return those of the keys that the dataset can hold."""
     held: list[str] = []
     loose: set[str] = set()

@@ -1,11 +1,12 @@
 """Write chunks of plans to datasets of files: decided, then applied file by file, then receipted."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from errno import ENOENT
 
 from makewhole.datasets.files.file_source import FileSource
-from makewhole.datasets.files.write.chunk_rows import FileChunk, load_rows
+from makewhole.datasets.files.open_dataset import rows_of_keys
+from makewhole.datasets.files.write.chunk_rows import FileChunk, holdable, load_rows
 from makewhole.datasets.files.write.commit_files import is_commit, not_written
 from makewhole.datasets.files.write.items import do
 from makewhole.datasets.files.write.kept_beside import DecidedChunk, FileStep, PlanFolder
@@ -117,8 +118,7 @@ def _decide(
             break
         staging.discard()
         out |= dict(sorted(unwritten.items()))
-    if FileSource(source.connection, point).listed != source.listed:
-        raise TransientError(f"files of {point.table} came or went while a chunk was decided; try again")
+    _require_same_rows(rows, [item.key for item in items])
     return DecidedChunk(
         plan_sha256=chunk.plan_sha256,
         chunk=chunk.chunk,
@@ -129,6 +129,27 @@ def _decide(
         steps=steps,
         back=tuple(rows.back),
     )
+
+
+def _require_same_rows(rows: FileChunk, keys: Iterable[str]) -> None:
+    """Require that the files which came or went since rows were looked up have none of these keys: those of other keys
+    may come and go all the time.
+
+    Raises:
+        TransientError: one has, or columns changed.
+    """
+    source, point = rows.source, rows.point
+    now = FileSource(source.connection, point)
+    if now.listed == source.listed:
+        return
+    came, went = set(now.files) - set(source.files), set(source.files) - set(now.files)
+    schema = now.schema()
+    is_other = schema is None or schema != rows.schema or bool(went & rows.files)
+    if is_other or rows_of_keys(now, point, holdable(rows.schema, point, keys), is_exact=False, files=came):
+        raise TransientError(
+            f"files of {point.table} with rows of its keys came or went while a chunk was decided, or brought other "
+            "columns; try again"
+        )
 
 
 def do_each(rows: FileChunk, items: Sequence[RowItem]) -> dict[int, Refusal]:
