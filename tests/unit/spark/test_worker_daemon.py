@@ -36,6 +36,17 @@ def test_what_cannot_be_loaded_is_left_to_the_task_that_needs_it() -> None:
     assert run(program) == (0, "True\n")
 
 
+def test_all_its_modules_are_there_and_none_of_them_loads_polars() -> None:
+    """One that is not there would leave those after it to each worker."""
+    program = """if True:
+        import sys
+        from makewhole_spark import worker_daemon
+        worker_daemon._load_modules()
+        print(set(worker_daemon._MODULES) <= set(sys.modules), "polars" in sys.modules)
+    """
+    assert run(program) == (0, "True False\n")
+
+
 def test_it_loads_the_modules_that_the_job_names_besides() -> None:
     program = """if True:
         import os, sys
