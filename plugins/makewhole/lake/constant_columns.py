@@ -19,7 +19,7 @@ _COLUMNS, _VALUES = b"makewhole.columns", b"makewhole.constants"
 _SEPARATOR = "\n"
 _MOST_KNOWN = 64
 NO_CONSTANTS: Mapping[bytes, bytes] = MappingProxyType({})
-"""What stands beside the schema of a file that has all its columns in its rows."""
+"""The metadata of a file that has all its columns in its rows."""
 
 
 class ParquetContent(NamedTuple):

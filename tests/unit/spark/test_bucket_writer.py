@@ -41,7 +41,7 @@ SAME = st.fixed_dictionaries(
         "producer_id": st.sampled_from([-1, 7]),
     }
 )
-"""What all rows of a frame have alike; but for the offset of each, by which they differ."""
+"""The values that all rows of a frame have alike; they differ by their offsets."""
 FRAMES = st.lists(st.tuples(SAME, st.integers(0, 5)), min_size=1, max_size=6)
 NOTHING: dict[str, object] = {
     "key": "k",
@@ -112,7 +112,7 @@ def test_a_column_of_one_value_is_in_no_row(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_few_rows_are_written_as_they_are(tmp_path: Path) -> None:
-    """Of few rows nothing can be said of those that follow."""
+    """Few rows say nothing of those that follow."""
     storage = Storage(root=str(tmp_path))
     files = written(storage, frames_of([(NOTHING, 4), ({**NOTHING, "leader_epoch": 4}, 4)]))
     assert [list(_in_rows(storage, path)) for path in files[0]] == [list(SCHEMA)]
