@@ -51,7 +51,7 @@ insert into makewhole.gate_report
     from makewhole.gate_report as known, day where (known.number, known.revision) = (%(like)s, %(revision)s);
 insert into makewhole.slice_count
     select pipeline, point, day.number, day.number, 1, source,
-           case when day.number = any (%(with_rows)s) then rows else 0 end, pg_snapshot, place, counted_at
+           case when day.number = any (%(with_rows)s) then rows else 0 end, counted_at
     from makewhole.slice_count as known, day
     where (known.slice, known.number, known.revision) = (%(like)s, %(like)s, %(revision)s);
 """

@@ -6,13 +6,13 @@ grant usage on schema makewhole to :"role";
 grant select on makewhole.migration, makewhole.action, makewhole.accepted_now, makewhole.finding_now to :"role";
 
 grant select, insert on
-    makewhole.lane, makewhole.window_range, makewhole.observation, makewhole.snapshot, makewhole.approval,
+    makewhole.lane, makewhole.window_range, makewhole.observation, makewhole.snapshot, makewhole.slice_count, makewhole.approval,
     makewhole.chunk, makewhole.certificate, makewhole.continuation, makewhole.erased_plan
 to :"role";
 
 grant select, insert, update on
-    makewhole.window, makewhole.incident, makewhole.key_run, makewhole.slice_count, makewhole.gate_report, makewhole.plan,
-    makewhole.planned_action, makewhole.lease, makewhole.acceptance, makewhole.accepted_finding,
+    makewhole.window, makewhole.incident, makewhole.key_run, makewhole.gate_report, makewhole.plan, makewhole.planned_action,
+    makewhole.lease, makewhole.acceptance, makewhole.accepted_finding,
     makewhole.publication, makewhole.published_window, makewhole.notice_channel, makewhole.removal, makewhole.erasure,
     makewhole.erased_file, makewhole.self_check_round
 to :"role";

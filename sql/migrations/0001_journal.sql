@@ -196,8 +196,9 @@ create table makewhole.key_merge (
 
 create index standing_merge on makewhole.key_merge (pipeline, point) where retired_at is null;
 
--- The number of rows of a table in the time slice of window `slice`, counted by the snapshot of a revision of a window.
--- `source` is what was counted: connection, table and time column; counts of another one say nothing.
+-- The number of rows of a table in the time slice of window `slice`, counted by the snapshot of a revision of a window:
+-- what its view had seen, and where the table stood, is in that snapshot's manifest. `source` is what was counted:
+-- connection, table and time column; counts of another one say nothing.
 create table makewhole.slice_count (
     pipeline text not null,
     point text not null,
@@ -206,11 +207,9 @@ create table makewhole.slice_count (
     revision integer not null,
     source text not null,
     rows bigint not null check (rows >= 0),
-    pg_snapshot text not null,
-    place text, -- where the table stood: the snapshot means nothing elsewhere
     counted_at timestamptz not null default clock_timestamp(),
     primary key (pipeline, point, slice, number, revision),
-    foreign key (pipeline, number, revision) references makewhole.window
+    foreign key (pipeline, number, revision, point) references makewhole.snapshot
 );
 
 create table makewhole.finding (

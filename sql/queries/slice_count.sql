@@ -1,13 +1,10 @@
 -- The rows of tables by time slice.
 
 -- put_slice_counts --
--- Write the rows of slices as a revision counted them; a snapshot that is taken again counts again.
-insert into makewhole.slice_count (pipeline, point, slice, number, revision, source, rows, pg_snapshot, place)
-select %(pipeline)s, %(point)s, slice, %(number)s, %(revision)s, %(source)s, rows, pg_snapshot, %(place)s
-from unnest(%(slices)s::integer[], %(rows)s::bigint[], %(pg_snapshots)s::text[]) as counted (slice, rows, pg_snapshot)
-on conflict (pipeline, point, slice, number, revision)
-do update set source = excluded.source, rows = excluded.rows, pg_snapshot = excluded.pg_snapshot,
-    place = excluded.place, counted_at = excluded.counted_at;
+-- Write the rows of slices as a revision counted them.
+insert into makewhole.slice_count (pipeline, point, slice, number, revision, source, rows)
+select %(pipeline)s, %(point)s, slice, %(number)s, %(revision)s, %(source)s, rows
+from unnest(%(slices)s::integer[], %(rows)s::bigint[]) as counted (slice, rows);
 
 -- slice_bounds --
 -- Read the number of the first window that read a point, and of the first one that ends after a moment.
@@ -23,11 +20,11 @@ select
 
 -- slice_counts --
 -- Read the slices of judged windows before one, by their numbers, each with its newest count by a window that was judged
--- and comes before, too: what an older revision of this one read, the next one reads again. A slice that was never counted
--- has the snapshot under which its window read the point. There is none where the table stood in another place then.
+-- and comes before, too: what an older revision of this one read, the next one reads again. `pg_snapshot` is the one under
+-- which it was counted, or, never counted, its window read the point; none where the table stood in another place then.
 select judged.number as window, judged.start_time as start, judged.end_time as end, newest.rows,
-    case when coalesce(newest.place, taken.manifest ->> 'place') is not distinct from %(place)s
-        then coalesce(newest.pg_snapshot, taken.manifest ->> 'pg_snapshot') end as pg_snapshot,
+    case when coalesce(newest.manifest, taken.manifest) ->> 'place' is not distinct from %(place)s
+        then coalesce(newest.manifest, taken.manifest) ->> 'pg_snapshot' end as pg_snapshot,
     coalesce(newest.number, judged.number) as counted_by, coalesce(newest.counted_at, taken.committed_at) as counted_at
 from (
     select distinct on (number) number, revision, start_time, end_time
@@ -44,8 +41,9 @@ join makewhole.snapshot as taken
     on (taken.pipeline, taken.number, taken.revision, taken.point) =
         (%(pipeline)s, judged.number, judged.revision, %(point)s)
 left join lateral (
-    select counted.rows, counted.pg_snapshot, counted.place, counted.number, counted.counted_at
+    select counted.rows, counted.number, counted.counted_at, counting.manifest
     from makewhole.slice_count as counted
+    join makewhole.snapshot as counting using (pipeline, point, number, revision)
     where counted.pipeline = %(pipeline)s and counted.point = %(point)s and counted.slice = judged.number
         and counted.number < %(number)s and counted.source = %(source)s and exists (
             select from makewhole.hop_result as result

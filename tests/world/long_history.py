@@ -55,9 +55,8 @@ insert into makewhole.hop_result
 insert into makewhole.gate_report
     select copied.pipeline, copied.number, 1, stage, answer, planned, evaluated, failures, document, committed_at
     from makewhole.gate_report as known, copied where (known.pipeline, known.number) = (%(pipeline)s, %(like)s);
-insert into makewhole.slice_count (pipeline, point, slice, number, revision, source, rows, pg_snapshot, place,
-                                   counted_at)
-    select copied.pipeline, point, copied.number, copied.number, 1, source, 0, pg_snapshot, place, counted_at
+insert into makewhole.slice_count (pipeline, point, slice, number, revision, source, rows, counted_at)
+    select copied.pipeline, point, copied.number, copied.number, 1, source, 0, counted_at
     from makewhole.slice_count as known, copied
     where (known.pipeline, known.slice, known.number) = (%(pipeline)s, %(like)s, %(like)s);
 insert into makewhole.key_run (pipeline, point, number, revision, files, keys, is_partial, retired_at)

@@ -137,11 +137,10 @@ class TimeSlice:
 
 @dataclass(frozen=True, kw_only=True)
 class CountedSlice:
-    """A slice with the number of its rows, under the transaction snapshot `pg_snapshot`."""
+    """A slice with the number of its rows."""
 
     slice: TimeSlice
     rows: int
-    pg_snapshot: str
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -73,10 +73,7 @@ class TableCensus:
         now, ahead = self.view.count_rows_and_ahead([earlier.slice for earlier in due])
         changes = [self._change(earlier, now[earlier.slice.window]) for earlier in due]
         return Census(
-            counted=tuple(
-                CountedSlice(slice=change.known.slice, rows=change.rows, pg_snapshot=self.view.seen)
-                for change in changes
-            ),
+            counted=tuple(CountedSlice(slice=change.known.slice, rows=change.rows) for change in changes),
             earlier=tuple(_rows_to_read(change) for change in changes if change.grown > 0 or change.new_rows),
             incidents=(*self._incidents(changes), *self._times_ahead(ahead)),
         )

@@ -192,7 +192,7 @@ def _own_slice(
     rows = None if has_erased else sum_of_known([read.rows_in_slice for read in reads])
     if rows is None:
         rows = view.count_rows([own])[own.window]
-    return [CountedSlice(slice=own, rows=rows, pg_snapshot=view.seen)]
+    return [CountedSlice(slice=own, rows=rows)]
 
 
 def _table_pieces(

@@ -68,9 +68,8 @@ def index_files(shop: ReconciledShop, context: WindowContext) -> list[tuple[str,
 def forget(shop: ReconciledShop, context: WindowContext) -> None:
     """Remove all that was judged of a window, so that it is judged again by what is known before it."""
     shutil.rmtree(Path(context.storage.root) / context.window.prefix)
-    for table in ("hop_result", "snapshot", "finding", "gate_report", "key_run", "incident", "slice_count"):
-        number = "slice" if table == "slice_count" else "number"
-        shop.journal_sql(f"delete from makewhole.{table} where {number} = %s", context.window.number)
+    for table in ("hop_result", "slice_count", "snapshot", "finding", "gate_report", "key_run", "incident"):
+        shop.journal_sql(f"delete from makewhole.{table} where number = %s", context.window.number)
     shop.journal_sql("delete from makewhole.handover where from_number = %s", context.window.number)
 
 

@@ -99,6 +99,7 @@ def test_results_that_another_process_has_committed_meanwhile_stand(
 def test_a_step_that_lacks_a_point_or_a_hop_is_not_committed(shop: ReconciledShop) -> None:
     shop.trade(orders(range(5)))
     context = shop.judge_and_ask_the_gate()
+    shop.journal_sql("delete from makewhole.slice_count where point = 'warehouse'")
     shop.journal_sql("delete from makewhole.snapshot where point = 'warehouse'")
     shop.journal_sql("delete from makewhole.hop_result where hop = 'outbox→orders'")
     assert committed(shop, context) == [None, None, None]

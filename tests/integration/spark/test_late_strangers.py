@@ -311,7 +311,6 @@ def test_a_restored_table_whose_transaction_ids_say_nothing_is_known_by_its_rows
         shop.sql("alter table restored rename to warehouse")
     else:  # every row looks old
         far = "4000000000:4000000000:"
-        shop.journal_sql("update makewhole.slice_count set pg_snapshot = %s", far)
         shop.journal_sql(
             "update makewhole.snapshot set manifest = jsonb_set(manifest, '{pg_snapshot}', to_jsonb(%s::text)) "
             "where manifest ? 'pg_snapshot'",

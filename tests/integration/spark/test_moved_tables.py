@@ -32,7 +32,6 @@ def have_been_elsewhere(shop: ReconciledShop, seen: str = FAR, *, has_name: bool
         seen,
         ELSEWHERE,
     )
-    shop.journal_sql("update makewhole.slice_count set pg_snapshot = %s, place = %s", seen, ELSEWHERE)
     shop.journal_sql(
         "update makewhole.observation set pg_snapshot = %s, place = %s where topic_id is null", seen, ELSEWHERE
     )

@@ -12,7 +12,7 @@ _run = statements_of("slice_count")
 
 
 def put(journal: PgConnection, window: Window, point: TablePoint, counted: Iterable[CountedSlice]) -> None:
-    """Write the counts that belong to a revision's snapshot of the point."""
+    """Write the counts that belong to a revision's snapshot of the point, with whose manifest they are committed."""
     counts = list(counted)
     _run(
         journal,
@@ -22,8 +22,6 @@ def put(journal: PgConnection, window: Window, point: TablePoint, counted: Itera
         source=_source(point),
         slices=[count.slice.window for count in counts],
         rows=[count.rows for count in counts],
-        pg_snapshots=[count.pg_snapshot for count in counts],
-        place=window.places.get(point.name),
     )
 
 
