@@ -552,8 +552,8 @@ create table makewhole.publication (
 create index publication_of_point on makewhole.publication (pipeline, point);
 create unique index publication_into_topic on makewhole.publication (topic) where topic <> '';
 
--- What was published of a revision of a window: decided once, by its row here, and visible once its `manifest` stands
--- beside its files. `ordinal` is the order in which it is sent, in `chunks` from `first_chunk` on. `reported_by`: the run
+-- What was published of a revision of a window: decided once, by its row here, and visible once its `manifest`, with the
+-- `files` in it, stands beside them. `ordinal` is the order in which it is sent, in `chunks` from `first_chunk` on. `reported_by`: the run
 -- whose event of the asset has it; null: no event has.
 create table makewhole.published_window (
     publication text not null references makewhole.publication (id),
@@ -562,6 +562,7 @@ create table makewhole.published_window (
     revision integer not null,
     ordinal integer not null check (ordinal > 0),
     manifest jsonb not null,
+    files jsonb not null, -- apart: they are many, and asked for of few windows
     first_chunk bigint not null check (first_chunk >= 0),
     chunks bigint not null check (chunks >= 0),
     decided_at timestamptz not null default clock_timestamp(),

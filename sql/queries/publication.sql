@@ -54,10 +54,17 @@ left join lateral (
 where publication = %(publication)s
 order by ordinal;
 
+-- published_files --
+-- Read the files that manifests name, in the order in which they were published.
+select files from makewhole.published_window
+where publication = %(publication)s and ordinal = any(%(ordinals)s)
+order by ordinal;
+
 -- put_window --
 -- Decide what is published of a revision of a window; what is decided stays.
-insert into makewhole.published_window (publication, pipeline, number, revision, ordinal, manifest, first_chunk, chunks)
-select %(publication)s, %(pipeline)s, %(number)s, %(revision)s, coalesce(max(ordinal), 0) + 1, %(manifest)s,
+insert into makewhole.published_window
+    (publication, pipeline, number, revision, ordinal, manifest, files, first_chunk, chunks)
+select %(publication)s, %(pipeline)s, %(number)s, %(revision)s, coalesce(max(ordinal), 0) + 1, %(manifest)s, %(files)s,
     coalesce(max(first_chunk + chunks), 0), %(chunks)s
 from makewhole.published_window where publication = %(publication)s
 on conflict (publication, number, revision) do nothing;

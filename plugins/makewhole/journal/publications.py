@@ -1,6 +1,6 @@
 """Read and write what is published once for everyone: places, windows in their order, and how far a topic has them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -39,7 +39,8 @@ class Publication:
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedWindow:
-    """A revision of a window as it was published; `newest_revision` and `state` are those of the window now.
+    """A revision of a window as it was published, its `manifest` without the files (`files`); `newest_revision` and
+    `state` are those of the window now.
     `revocation` is the entry of the chain by which no certificate of the revision stands any more (`ordinal`, `sha256`,
     `uri`, `because`, `issued_at`); None: one stands."""
 
@@ -105,11 +106,25 @@ def published(journal: PgConnection, publication: Publication) -> list[Published
     return [record(PublishedWindow, row) for row in _run(journal, "published_windows", publication=publication.id)]
 
 
+def files(journal: PgConnection, publication: Publication, windows: Iterable[PublishedWindow]) -> list[dict[str, Any]]:
+    """Return the files that the manifests of published windows name, window by window."""
+    ordinals = [one.ordinal for one in windows]
+    rows = _run(journal, "published_files", publication=publication.id, ordinals=ordinals) if ordinals else []
+    return [file for (of_window,) in rows for file in of_window]
+
+
 def decide(
-    journal: PgConnection, publication: Publication, window: Window, manifest: Mapping[str, Any], chunks: int
+    journal: PgConnection,
+    publication: Publication,
+    window: Window,
+    manifest: Mapping[str, Any],
+    *,
+    files: Sequence[Mapping[str, Any]],
+    chunks: int,
 ) -> None:
-    """Decide what is published of a revision of a window; what was decided before stays."""
-    given = {"publication": publication.id, "manifest": Json(manifest), "chunks": chunks}
+    """Decide what is published of a revision of a window: its manifest, and the files that this names, which are sent
+    in so many chunks; what was decided before stays."""
+    given = {"publication": publication.id, "manifest": Json(manifest), "files": Json(files), "chunks": chunks}
     _run(journal, "put_window", **scope(window), **given)
 
 

@@ -121,15 +121,10 @@ def _numbers(column: Any) -> Int64s:
     return numbers
 
 
-def files_of(manifest: Mapping[str, Any]) -> list[PublishedFile]:
-    """Return the files that a manifest names, those of the revisions before included."""
-    return [PublishedFile.from_json_dict(file) for file in manifest["files"]]
-
-
-def own_files(manifest: Mapping[str, Any]) -> list[PublishedFile]:
-    """Return the files of what changed with this revision, in the order in which they are sent: what is withdrawn goes
+def sent_files(files: Iterable[PublishedFile], revision: int) -> list[PublishedFile]:
+    """Return the files of what changed with a revision, in the order in which they are sent: what is withdrawn goes
     first, as its key may be published again."""
-    return in_order(file for file in files_of(manifest) if file.revision == manifest["revision"] and file.is_sent)
+    return in_order(file for file in files if file.revision == revision and file.is_sent)
 
 
 def in_order(files: Iterable[PublishedFile]) -> list[PublishedFile]:

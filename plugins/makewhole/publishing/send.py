@@ -21,7 +21,7 @@ from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import CorruptionError, RefusedError, TransientError
 from makewhole.model.points import TopicPoint
 from makewhole.model.positions import RecordPositions
-from makewhole.publishing.manifest import own_files
+from makewhole.publishing.manifest import PublishedFile, sent_files
 from makewhole.sql import PgConnection
 
 logger = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class Sending:
         writer = ReplayWriter(self.connection, self.topic.topic, self.identity)
         try:
             done, sent = self._done(writer, self.publication.sent_chunks), 0
-            for number, rows in _chunks(self.folder, windows, done):
+            for number, rows in self._chunks(windows, done):
                 records = PublishedRecords(rows=rows, partitions=partitions, name=self.publication.id, chunk=number)
                 self._write(writer, records)
                 sent += rows.num_rows
@@ -139,18 +139,18 @@ class Sending:
         publications.note_sent(self.journal, self.publication, records.chunk + 1, ends)
         self.journal.commit()
 
-
-def _chunks(folder: Storage, windows: Sequence[PublishedWindow], done: int) -> Iterator[tuple[int, pa.Table]]:
-    """Yield the chunks that are left, with their numbers."""
-    for window in windows:
-        if window.first_chunk + window.chunks <= done:
-            continue
-        number = window.first_chunk
-        for file in own_files(window.manifest):
-            if number + file.chunks <= done:
-                number += file.chunks
+    def _chunks(self, windows: Sequence[PublishedWindow], done: int) -> Iterator[tuple[int, pa.Table]]:
+        """Yield the chunks that are left, with their numbers."""
+        for window in windows:
+            if window.first_chunk + window.chunks <= done:
                 continue
-            for rows in folder.pieces(file.path, file.chunk_rows):
-                if number >= done:
-                    yield number, rows
-                number += 1
+            number = window.first_chunk
+            named = publications.files(self.journal, self.publication, [window])
+            for file in sent_files(map(PublishedFile.from_json_dict, named), window.revision):
+                if number + file.chunks <= done:
+                    number += file.chunks
+                    continue
+                for rows in self.folder.pieces(file.path, file.chunk_rows):
+                    if number >= done:
+                        yield number, rows
+                    number += 1

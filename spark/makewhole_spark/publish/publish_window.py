@@ -20,7 +20,7 @@ from makewhole.model.errors import RefusedError
 from makewhole.model.points import Publish
 from makewhole.model.window import Window
 from makewhole.publishing import place
-from makewhole.publishing.manifest import VERSION, PublishedFile, count_chunks, files_of, in_order
+from makewhole.publishing.manifest import VERSION, PublishedFile, count_chunks, in_order
 from makewhole.publishing.send import Sending
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext, window_context
@@ -134,7 +134,8 @@ class _PublishingRun:
         """Make visible what was decided, oldest first."""
         for one in publications.published(self.journal, self.publication):
             if one.visible_at is None:
-                uri = place.show(self.folder, one.manifest)
+                named = publications.files(self.journal, self.publication, [one])
+                uri = place.show(self.folder, {**one.manifest, "files": named})
                 publications.note_visible(self.journal, self.publication, one.number, one.revision)
                 self.journal.commit()
                 logger.info("window %d (revision %d) is published: %s", one.number, one.revision, uri)
@@ -151,11 +152,19 @@ class _PublishingRun:
         archive = manifests[point]["archive"]
         tasks = list(_write_tasks(self, context, point, archive, chosen, before, known))
         written = self._carry(tasks, write_records)
-        content = _ManifestContent(context=context, point=point, chosen=chosen, written=written, before=before)
+        content = _ManifestContent(context=context, point=point, chosen=chosen, written=written)
         manifest = content.manifest(self.journal, self.publication, manifests[point])
         place.require_own(self.folder, self.publication)
         leases.renew(self.journal, self.lease)  # holds its row locked: no other run decides meanwhile
-        publications.decide(self.journal, self.publication, window, manifest, count_chunks(content.own_files))
+        own = content.own_files
+        publications.decide(
+            self.journal,
+            self.publication,
+            window,
+            manifest,
+            files=[file.to_json_dict() for file in (*before, *own)],
+            chunks=count_chunks(own),
+        )
         self.journal.commit()
         for part in ("chosen", "doubted", "resent"):
             for file in context.storage.files_below(f"{window.prefix}/{folder}/{part}"):
@@ -166,24 +175,32 @@ class _PublishingRun:
         Return what was published before, and of it the files of the window's earlier revisions."""
         leases.renew(self.journal, self.lease)
         known = publications.published(self.journal, self.publication)
-        before = _files_before(known, window)
+        before = tuple(self._files_of(_newest_before(known, window)))
         swept = place.sweep(self.folder, window.number, window.revision)
         self.journal.commit()
         if swept:
             logger.info("%s: %d files of an attempt that did not end were removed", window.label, swept)
         return known, before
 
+    def _files_of(self, windows: Iterable[PublishedWindow]) -> Iterator[PublishedFile]:
+        return map(PublishedFile.from_json_dict, publications.files(self.journal, self.publication, windows))
+
+    def newest_files(self, windows: Iterable[PublishedWindow]) -> tuple[str, ...]:
+        """Return the files of windows, all revisions of each: a key that is published there stays there. An event is
+        published once, and of versions the later one counts, also for those who read a topic."""
+        newest = {one.number: one for one in sorted(windows, key=lambda one: one.revision)}
+        return tuple(file.path for file in self._files_of(newest.values()))
+
     def _carry(self, tasks: Sequence[Any], run: Any) -> list[Any]:
         return carry_released(self.carrier, self.journal, tasks, run)
 
 
-def _files_before(known: Sequence[PublishedWindow], window: Window) -> tuple[PublishedFile, ...]:
-    """Return the published files of the revisions of a window before this one."""
+def _newest_before(known: Sequence[PublishedWindow], window: Window) -> list[PublishedWindow]:
+    """Return the newest published revision of a window before this one, if there is any."""
     revisions = [one for one in known if one.number == window.number]
     if any(one.revision >= window.revision for one in revisions):
         raise RefusedError(f"{window.label} is published already, or a later revision of it is")
-    newest = max(revisions, key=lambda one: one.revision, default=None)
-    return () if newest is None else tuple(files_of(newest.manifest))
+    return sorted(revisions, key=lambda one: one.revision)[-1:]
 
 
 def _write_tasks(
@@ -200,9 +217,9 @@ def _write_tasks(
     for partition, path, _ in (file for bucket in chosen for file in bucket.files):
         by_partition.setdefault(partition, []).append(path)
     held = {*by_partition, *(file.partition for file in before)}
-    later = _newest_files(one for one in known if one.number > context.window.number)
-    earlier = _newest_files(one for one in known if one.number < context.window.number)
+    later = run.newest_files(one for one in known if one.number > context.window.number)
     resent = tuple(bucket.resent_file for bucket in chosen if bucket.resent_file)
+    earlier = run.newest_files(one for one in known if resent and one.number < context.window.number)
     for whole in context.window.ranges[point]:
         if whole.partition in held:
             for part in split_range(whole, _RECORDS_PER_TASK):
@@ -214,27 +231,19 @@ def _write_tasks(
                     chosen=tuple(by_partition.get(whole.partition, ())),
                     before=tuple(file for file in before if file.partition == whole.partition),
                     later=later,
-                    earlier=earlier if resent else (),
+                    earlier=earlier,
                     resent=resent,
                 )
 
 
-def _newest_files(known: Iterable[PublishedWindow]) -> tuple[str, ...]:
-    """Return the files of other windows, all revisions of each: a key that is published there stays there. An event is
-    published once, and of versions the later one counts, also for those who read a topic."""
-    newest = {one.number: one for one in sorted(known, key=lambda one: one.revision)}
-    return tuple(file.path for one in newest.values() for file in files_of(one.manifest))
-
-
 @dataclass(frozen=True, kw_only=True)
 class _ManifestContent:
-    """Entry of a manifest for a revision of a window."""
+    """Entries of the manifest of a revision of a window, but for the files that it names."""
 
     context: WindowContext
     point: str
     chosen: Sequence[ChosenRecords]
     written: Sequence[WrittenRecords]
-    before: Sequence[PublishedFile]
 
     @property
     def own_files(self) -> list[PublishedFile]:
@@ -280,7 +289,6 @@ class _ManifestContent:
                 "keys_of_other_windows": sum(bucket.resent_keys for bucket in self.chosen)
                 + sum(piece.elsewhere for piece in self.written),
             },
-            "files": [file.to_json_dict() for file in (*self.before, *own)],
         }
 
     def _left_out(self) -> dict[str, int]:

@@ -15,6 +15,8 @@ from makewhole.compute.judge.survivors import ChosenSurvivors
 from makewhole.journal.database import connect
 from makewhole.kafka.replay import MARKER_TOPIC
 from makewhole.model.errors import CorruptionError, RefusedError
+from makewhole.publishing.layout import manifest_path
+from makewhole.publishing.place import root_of
 from makewhole.window.context import WindowContext
 from makewhole_spark.publish import choose_records
 from makewhole_spark.publish.publish_window import publish_windows
@@ -41,10 +43,12 @@ def publishing(shop: ReconciledShop, into: str | None = None, **settings: Any) -
 
 
 def publish(shop: ReconciledShop, context: WindowContext) -> list[Manifest]:
-    """Publish what is due; return the manifests that are new."""
+    """Publish what is due; return the manifests that are new, as they stand in the folder."""
     with connect(shop.journal) as journal:
         done = publish_windows(shop.carrier, journal, context)
-    return [one.manifest for point in done for one in point.windows]
+    root = Path(root_of(context.pipeline, context.pipeline.publish[0], context.storage)) if done else shop.folder
+    paths = [root / manifest_path(one.number, one.revision) for point in done for one in point.windows]
+    return [json.loads(path.read_text()) for path in paths]
 
 
 def add_versions(shop: ReconciledShop) -> None:
