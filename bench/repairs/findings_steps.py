@@ -17,7 +17,8 @@ from makewhole.compensation.preview.dry_report import Forecast
 from makewhole.compensation.preview.dry_run import dry_run
 from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.journal import plans, windows
-from makewhole.journal.database import connect, journal_dsn
+from makewhole.journal.database import connect
+from makewhole.journal.deployment.address import journal_dsn
 from makewhole.model.plan import Plan
 from makewhole.signing.keys import SigningKey
 from makewhole.window.certifying.certify import certify_window

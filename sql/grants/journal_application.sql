@@ -14,7 +14,7 @@ grant select, insert, update on
     makewhole.window, makewhole.incident, makewhole.key_run, makewhole.gate_report, makewhole.plan, makewhole.planned_action,
     makewhole.lease, makewhole.acceptance, makewhole.accepted_finding,
     makewhole.publication, makewhole.published_window, makewhole.notice_channel, makewhole.removal, makewhole.erasure,
-    makewhole.erased_file, makewhole.self_check_round
+    makewhole.erased_file, makewhole.self_check_round, makewhole.pipeline_owner
 to :"role";
 
 grant select, insert, delete on

@@ -37,6 +37,19 @@ create index compared_by on makewhole.window (
     pipeline, md5((configuration ->> 'compare') || coalesce(configuration ->> 'compare_of_hops', '')), number
 );
 
+-- The deployment of Airflow that judges a pipeline: no other one opens its windows, takes its plans back or keeps its
+-- house, until a person releases it. `deployment`: the name in its configuration, or the one that it keeps in a variable.
+-- `address`: where people open it.
+create table makewhole.pipeline_owner (
+    pipeline text primary key,
+    deployment text not null,
+    address text not null,
+    claimed_at timestamptz not null default clock_timestamp(),
+    released_at timestamptz,
+    released_by text,
+    check ((released_at is null) = (released_by is null))
+);
+
 -- A lane is one partition of one incarnation of a topic, as one pipeline sees it. It exists so that the overlap of
 -- ranges can be refused by GiST alone, without an extension for equality on text. A truncated partition goes on as
 -- another lineage: offsets from the point of truncation on mean other records.
@@ -553,8 +566,8 @@ create index publication_of_point on makewhole.publication (pipeline, point);
 create unique index publication_into_topic on makewhole.publication (topic) where topic <> '';
 
 -- What was published of a revision of a window: decided once, by its row here, and visible once its `manifest`, with the
--- `files` in it, stands beside them. `ordinal` is the order in which it is sent, in `chunks` from `first_chunk` on. `reported_by`: the run
--- whose event of the asset has it; null: no event has.
+-- `files` in it, stands beside them. `ordinal` is the order in which it is sent, in `chunks` from `first_chunk` on.
+-- `reported_by`: the run whose event of the asset has it; null: no event has.
 create table makewhole.published_window (
     publication text not null references makewhole.publication (id),
     pipeline text not null,

@@ -159,7 +159,8 @@ union all
 select to_json(payload_uri)::text from makewhole.plan
 where pipeline = %(pipeline)s and number = %(number)s and payload_uri is not null
 union all
-select manifest::text || files::text from makewhole.published_window where pipeline = %(pipeline)s and number = %(number)s
+select manifest::text || files::text from makewhole.published_window
+where pipeline = %(pipeline)s and number = %(number)s
 union all
 select files::text from makewhole.key_run where pipeline = %(pipeline)s and number = %(number)s
 union all

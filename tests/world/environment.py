@@ -20,6 +20,7 @@ def service_environment(world: World, folder: Path, *, kafka: str = "log", postg
     """Return the variables: journal, signing key, storage and pipeline files (both in `folder`), connections by id."""
     return {
         "MAKEWHOLE_JOURNAL_DSN": world.journal,
+        "MAKEWHOLE_DEPLOYMENT": "tests",
         "MAKEWHOLE_STORAGE": str(folder / "storage"),
         KEY_VARIABLE: SIGNING_KEY,
         "MAKEWHOLE_PIPELINES": str(folder / "pipelines"),

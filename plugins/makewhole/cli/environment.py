@@ -17,10 +17,13 @@ from rich.console import Console, ConsoleDimensions
 from rich.table import Column, Table
 from rich.text import Text
 
-from makewhole.journal.schema_version import require_current
+from makewhole.config.connection_text import variable_of
+from makewhole.journal.deployment.address import VARIABLE, is_configured, journal_connection
+from makewhole.journal.deployment.schema_version import require_current
 from makewhole.model.errors import ConfigurationError, MakewholeError, Problem, RefusedError
 from makewhole.model.text import printable as printable
 from makewhole.model.window import WindowState
+from makewhole.orchestration.provider import SECTION
 from makewhole.stack.environment import environment
 from makewhole.stack.settings import home_folder, load
 
@@ -108,9 +111,26 @@ def service_environment() -> Iterator[None]:
 
 
 def chosen_service() -> None:
-    """Give this process the environment of the local stack, where it has none of a service."""
-    if "MAKEWHOLE_JOURNAL_DSN" not in os.environ:
+    """Give this process what Airflow's configuration on this machine says of the service, and the environment of the
+    local stack where nothing is configured."""
+    if _is_in_airflow_configuration():
+        from makewhole.orchestration.deployment.settings import export_options
+
+        export_options()
+    if not is_configured():
         os.environ.update(_local_stack(home_folder()))
+
+
+def _is_in_airflow_configuration() -> bool:
+    """Return whether Airflow, which takes a second to load, is configured here with a section of ours."""
+    if any(name.startswith("AIRFLOW__MAKEWHOLE__") for name in os.environ):
+        return True
+    home = Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser()
+    file = Path(os.environ.get("AIRFLOW_CONFIG", home / "airflow.cfg"))
+    try:
+        return f"[{SECTION}]" in file.read_text(encoding="utf-8").split("\n")
+    except (OSError, ValueError):
+        return False
 
 
 @contextmanager
@@ -148,9 +168,10 @@ def _local_stack(home: Path) -> dict[str, str]:
     if load(home) is None:
         problem = Problem(
             file="environment",
-            path="MAKEWHOLE_JOURNAL_DSN",
+            path=VARIABLE,
             found=f"is not set, and there is no local stack in {home}",
-            remedy="Start one with `makewhole up`, or set it to the journal's PostgreSQL URI of your service",
+            remedy="Start one with `makewhole up`, or set it to the journal's PostgreSQL URI of your service, or "
+            f"{variable_of(journal_connection())} to its connection",
         )
         raise ConfigurationError([problem])
     return {name: value for name, value in environment(home).items() if name.startswith(_OUR_VARIABLES)}

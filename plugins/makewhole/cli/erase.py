@@ -19,7 +19,8 @@ from makewhole.erasure.erase_key import (
     holdings_of,
     paths_below,
 )
-from makewhole.journal.database import JournalSession, journal_dsn
+from makewhole.journal.database import JournalSession
+from makewhole.journal.deployment.address import journal_dsn
 from makewhole.journal.retention.erasures import ErasedKey, require_quiet
 from makewhole.journey.trace import business_key
 from makewhole.lake.storage import Storage

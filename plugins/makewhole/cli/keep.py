@@ -9,7 +9,8 @@ from rich.text import Text
 
 from makewhole.cli.environment import AsJsonLines, Exit, console, printable, service_environment
 from makewhole.config.pipeline_file import find_pipeline
-from makewhole.journal.database import JournalSession, journal_dsn
+from makewhole.journal.database import JournalSession
+from makewhole.journal.deployment.address import journal_dsn
 from makewhole.journal.retention.removals import NOTHING, Amount
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.retention import Kept

@@ -6,9 +6,10 @@ from typing import Annotated
 import typer
 
 from makewhole.cli.environment import AsJson, Exit, chosen_service, console, reporting_errors
-from makewhole.journal.database import connect, journal_dsn
+from makewhole.journal.database import connect
 from makewhole.journal.database import migrate as apply_migrations
-from makewhole.journal.schema_version import migration_script, schema_version
+from makewhole.journal.deployment.address import journal_dsn
+from makewhole.journal.deployment.schema_version import migration_script, schema_version
 
 _console = console()
 

@@ -11,7 +11,8 @@ from makewhole.compensation.freezing.freeze import FreezeRequest, FreezeResult, 
 from makewhole.compensation.planning.deadlines import DeadlineCounts, read_deadlines
 from makewhole.compensation.sources.original_records import WindowRecords
 from makewhole.journal import plan_progress, plans
-from makewhole.journal.database import connect, journal_dsn, transaction
+from makewhole.journal.database import connect, transaction
+from makewhole.journal.deployment.address import journal_dsn
 from makewhole.journal.findings import window_findings
 from makewhole.journal.findings.needed import kinds_needed
 from makewhole.journal.findings.stored_findings import StoredFindings

@@ -1,7 +1,6 @@
 """Connect to the journal and migrate its schema."""
 
 import hashlib
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,34 +8,14 @@ from pathlib import Path
 import psycopg2
 from psycopg2 import errors
 
+from makewhole.journal.deployment.address import journal_dsn, journal_place
 from makewhole.model.closing import ClosingContext
 from makewhole.model.errors import ConfigurationError, CorruptionError, Problem, TransientError
-from makewhole.postgres_session import DsnPlace, open_session
+from makewhole.postgres_session import open_session
 from makewhole.sql import PgConnection, PgCursor, load_queries, sql_root
 
 _STATEMENT_SECONDS = 1_800.0  # far above what any statement here takes, so that none hangs for ever
-_VARIABLE = "MAKEWHOLE_JOURNAL_DSN"
-_PLACE = DsnPlace(
-    file="environment",
-    path=_VARIABLE,
-    silent="the journal's PostgreSQL does not answer; check that it runs (`makewhole status`) "
-    "and that MAKEWHOLE_JOURNAL_DSN names it",
-)
 _MIGRATION_LOCK = 0x6D616B65  # "make": only one process migrates at a time
-
-
-def journal_dsn() -> str:
-    """Return the journal's PostgreSQL URI, from the variable `MAKEWHOLE_JOURNAL_DSN`.
-
-    Raises:
-        ConfigurationError: the variable is not set.
-    """
-    dsn = os.environ.get(_VARIABLE)
-    if not dsn:
-        raise _PLACE.problem(
-            "is not set", "Set it to the PostgreSQL URI of the journal, or start the local stack with `makewhole up`"
-        )
-    return dsn
 
 
 def open_connection(dsn: str) -> PgConnection:
@@ -46,7 +25,7 @@ def open_connection(dsn: str) -> PgConnection:
         ConfigurationError: the URI cannot be used, or the server refuses the session.
         TransientError: the server cannot be reached.
     """
-    return open_session(dsn, _PLACE, application_name="makewhole")
+    return open_session(dsn, journal_place(), application_name="makewhole")
 
 
 @contextmanager

@@ -7,6 +7,7 @@ MakewholeError
 │       └── PlanPausedError   a person paused the plan; go on when it is resumed
 └── PermanentError            a retry will not help: a person has to act
     ├── ConfigurationError    the pipeline file or the environment is wrong; carries every problem
+    │   └── JudgedElsewhereError another Airflow judges the pipeline
     ├── RefusedError          an operation that would do harm was refused
     │   ├── ActionRefusedError  the same of one action of a plan, or of one finding; carries the refusal
     │   └── RequestRefusedError what was asked for cannot be, as it was asked: ask for something else
@@ -119,3 +120,7 @@ class ConfigurationError(PermanentError):
     def __reduce__(self) -> tuple[type["ConfigurationError"], tuple[Sequence[Problem]]]:
         """Pickle the problems: an exception by itself pickles its message, of which no problem can be made again."""
         return type(self), (self.problems,)
+
+
+class JudgedElsewhereError(ConfigurationError):
+    """Another deployment of Airflow judges the pipeline: this one leaves it alone."""

@@ -100,7 +100,7 @@ def copy_answer(context: Mapping[str, Any], event: Mapping[str, Any]) -> None:
     """Copy a person's answer (or a time-out) to the journal, bound to the plan that was shown."""
     from makewhole.compensation.approval.answer import record_answer
     from makewhole.config.people.groups import read_groups
-    from makewhole.journal.database import journal_dsn
+    from makewhole.journal.deployment.address import journal_dsn
 
     if "error" in event:
         return

@@ -4,10 +4,13 @@ import logging
 from collections.abc import Sequence
 
 from airflow.sdk import DAG, task
+from airflow.sdk.exceptions import AirflowSkipException
 
+from makewhole.model.errors import JudgedElsewhereError
 from makewhole.model.pipeline import Pipeline
 from makewhole.orchestration import task_ids
 from makewhole.orchestration.dags import START
+from makewhole.orchestration.deployment.judged_here import require_own
 from makewhole.orchestration.persistence import task_defaults
 from makewhole.orchestration.steps.step import step
 
@@ -48,8 +51,13 @@ def keep_small(name: str) -> None:
     windows have read of keys that were erased on request.
 
     Raises:
+        AirflowSkipException: another Airflow judges the pipeline, and keeps its house.
         PermanentError: something stays that was to go; the message has the reasons.
     """
+    try:
+        require_own(name)
+    except JudgedElsewhereError as error:
+        raise AirflowSkipException(str(error)) from error
     compact_index(name)
     try:
         remove_kept(name)
@@ -65,7 +73,7 @@ def compact_index(name: str) -> None:
     from makewhole.journal.key_index.runs import topics
     from makewhole.key_index.status import compact
     from makewhole.lake.storage import Storage
-    from makewhole.orchestration.connections import export_storage_connection
+    from makewhole.orchestration.deployment.connections import export_storage_connection
 
     export_storage_connection()
     with connect() as journal:
@@ -80,9 +88,10 @@ def compact_index(name: str) -> None:
 def remove_kept(name: str) -> None:
     """Remove what a pipeline has kept long enough; nothing of one whose file is not good, or has no `keep`."""
     from makewhole.config.pipeline_file import pipeline_folders, read_pipelines
-    from makewhole.journal.database import JournalSession, journal_dsn
+    from makewhole.journal.database import JournalSession
+    from makewhole.journal.deployment.address import journal_dsn
     from makewhole.model.errors import PermanentError
-    from makewhole.orchestration.connections import export_connections
+    from makewhole.orchestration.deployment.connections import export_connections
     from makewhole.retention.house import house_of
     from makewhole.retention.keep_house import keep_house
 
@@ -106,11 +115,12 @@ def erase_what_came_back(name: str) -> None:
     from makewhole.config.pipeline_file import pipeline_folders, read_pipelines
     from makewhole.erasure.erase_again import erase_again
     from makewhole.erasure.erase_key import ErasureContext
-    from makewhole.journal.database import JournalSession, journal_dsn
+    from makewhole.journal.database import JournalSession
+    from makewhole.journal.deployment.address import journal_dsn
     from makewhole.journal.retention.erasures import erasures
     from makewhole.lake.storage import Storage
     from makewhole.model.errors import RefusedError
-    from makewhole.orchestration.connections import export_connections, signing_key
+    from makewhole.orchestration.deployment.connections import export_connections, signing_key
     from makewhole.window.context import connections_of
 
     pipelines, _ = read_pipelines(pipeline_folders())

@@ -7,7 +7,7 @@ from airflow.sdk import BaseHook
 from makewhole.config.connections import from_airflow_fields
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import MakewholeError
-from makewhole.orchestration.connections import described
+from makewhole.orchestration.deployment.connections import described
 
 _PATIENCE_SECONDS = 10.0
 

@@ -11,6 +11,7 @@ from airflow.sdk.exceptions import AirflowNotFoundException, AirflowTaskTimeout
 from makewhole.model.errors import DEFECTS, PermanentError
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.time_limits import TimeLimits
+from makewhole.orchestration.deployment.settings import export_settings
 from makewhole.orchestration.last_line import log_last_line
 from makewhole.orchestration.notices.tasks import notify_of_run
 from makewhole.orchestration.steps.recorded_failure import end_tries
@@ -55,6 +56,7 @@ def task_defaults(pipelines: Iterable[Pipeline]) -> dict[str, Any]:
     sends = [notify_of_run] if any(pipeline.notify for pipeline in pipelines) else []
     return {
         "owner": "makewhole",
+        "pre_execute": export_settings,
         "retries": retries_for(retry_for),
         "retry_delay": _FIRST_DELAY,
         "retry_exponential_backoff": _GROWTH,

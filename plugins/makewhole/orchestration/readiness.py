@@ -6,7 +6,8 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 from makewhole.model.pipeline import Pipeline
-from makewhole.orchestration.connections import described, signing_key
+from makewhole.orchestration.deployment.connections import described, signing_key
+from makewhole.orchestration.deployment.judged_here import require_own
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +31,9 @@ def require_ready(pipeline: Pipeline) -> None:
 
     found = Readiness()
     look_at_journal(found)
+    if not found.failed:
+        with found.asking(f"deployment of {pipeline.name}", "journal"):
+            require_own(pipeline.name)
     look_at_storage(found)
     look_at_chain(found, found, pipeline.name)
     look_at_signing_key(found, signing_key)  # a window that could not be certified is not begun

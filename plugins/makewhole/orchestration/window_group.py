@@ -1,5 +1,6 @@
 """Give people's own DAGs the tasks of a window: of the interval of each run, as the DAG of the pipeline has them."""
 
+from collections.abc import Callable
 from typing import Any
 
 from airflow.sdk import DAG, TaskGroup
@@ -7,6 +8,7 @@ from airflow.sdk import DAG, TaskGroup
 from makewhole.config.pipeline_file import find_pipeline
 from makewhole.model.errors import RefusedError
 from makewhole.orchestration.dags import wire_window
+from makewhole.orchestration.deployment.settings import export_options, export_settings
 from makewhole.orchestration.persistence import task_defaults
 from makewhole.orchestration.task_ids import WINDOW_TASKS, is_our_dag
 
@@ -29,13 +31,27 @@ class MakewholeWindow(TaskGroup):
     def __init__(
         self, *, pipeline: str, group_id: str = "makewhole_window", default_args: Any = None, **group: Any
     ) -> None:
+        export_options()
         described = find_pipeline(pipeline)
-        defaults: Any = task_defaults([described]) | dict(default_args or {})
+        given = dict(default_args or {})
+        if own := given.get("pre_execute"):
+            given["pre_execute"] = _behind_ours(own)
+        defaults: Any = task_defaults([described]) | given
         super().__init__(group_id=group_id, prefix_group_id=False, default_args=defaults, **group)
         if self.dag is not None:
             _require_room(self.dag)
         with self:
             wire_window(described)
+
+
+def _behind_ours(own: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Return what runs before a task: what ours need, then what people have there themselves."""
+
+    def run(context: Any) -> None:
+        export_settings(context)
+        own(context)
+
+    return run
 
 
 def _require_room(dag: DAG) -> None:

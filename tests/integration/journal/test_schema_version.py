@@ -11,9 +11,9 @@ from typer.testing import CliRunner, Result
 
 from makewhole.cli.main import app
 from makewhole.journal import database as database_module
-from makewhole.journal import schema_version
 from makewhole.journal.database import migrate
-from makewhole.journal.schema_version import require_current
+from makewhole.journal.deployment import schema_version
+from makewhole.journal.deployment.schema_version import require_current
 from makewhole.model.errors import ConfigurationError
 from makewhole.sql import sql_root
 from makewhole.stack.postgres_server import server_binaries

@@ -7,7 +7,7 @@ import pytest
 
 from makewhole.config.connection_text import variable_of
 from makewhole.model.errors import ConfigurationError
-from makewhole.orchestration.connections import signing_key
+from makewhole.orchestration.deployment.connections import signing_key
 from makewhole.signing.key_files import KEY_CONNECTION, KEY_VARIABLE
 from makewhole.signing.keys import SigningKey
 from tests.world.certified import CertifiedPipeline

@@ -37,7 +37,8 @@ def test_no_service_is_a_wrong_configuration_with_its_remedy(
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == (
         f"could not: environment: MAKEWHOLE_JOURNAL_DSN: is not set, and there is no local stack in {tmp_path}/home. "
-        "Start one with `makewhole up`, or set it to the journal's PostgreSQL URI of your service\n"
+        "Start one with `makewhole up`, or set it to the journal's PostgreSQL URI of your service, or "
+        "AIRFLOW_CONN_MAKEWHOLE_JOURNAL to its connection\n"
     )
 
 

@@ -299,6 +299,16 @@ REACHED: dict[str, tuple[str, str, str | None]] = {
         "test_a_connection_that_breaks_in_a_transaction_is_reported_and_what_was_done_is_undone",
         "the session with the journal's PostgreSQL broke; try again",
     ),
+    "Nothing says where the journal is": (
+        "unit/journal/test_address.py",
+        "test_a_connection_to_something_else_is_named",
+        "is no connection to a PostgreSQL",
+    ),
+    "Another Airflow judges the pipeline": (
+        "integration/journal/test_pipeline_owners.py",
+        "test_the_first_airflow_that_opens_a_window_judges_the_pipeline_and_no_other_does",
+        "is judged by another Airflow since",
+    ),
     "The journal's schema does not fit": (
         "integration/journal/test_schema_version.py",
         "test_an_older_and_a_newer_journal_are_refused",

@@ -1,12 +1,10 @@
-"""Named statements of sql/queries, and where the journal is."""
+"""Named statements of sql/queries."""
 
 import re
 from types import SimpleNamespace
 
 import pytest
 
-from makewhole.journal.database import journal_dsn
-from makewhole.model.errors import ConfigurationError
 from makewhole.model.plan import Plan, PlanState
 from makewhole.sql import load_queries, record, sql_root
 
@@ -33,18 +31,6 @@ def test_migrations_are_numbered_without_a_gap() -> None:
     names = sorted(path.name for path in (sql_root() / "migrations").glob("*.sql"))
 
     assert [int(name[:4]) for name in names] == list(range(1, len(names) + 1))
-
-
-def test_a_journal_that_is_not_set_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("MAKEWHOLE_JOURNAL_DSN", raising=False)
-
-    with pytest.raises(ConfigurationError) as raised:
-        journal_dsn()
-
-    assert str(raised.value) == (
-        "environment: MAKEWHOLE_JOURNAL_DSN: is not set. Set it to the PostgreSQL URI of the journal, or start the "
-        "local stack with `makewhole up`"
-    )
 
 
 def test_a_row_becomes_an_object_by_the_names_of_its_columns() -> None:

@@ -11,6 +11,7 @@ from airflow.sdk import DAG, task
 from airflow.serialization.serialized_objects import DagSerialization
 
 from makewhole.model.errors import ConfigurationError, RefusedError
+from makewhole.orchestration import window_group
 from makewhole.orchestration.dags import reconcile_dag
 from makewhole.orchestration.steps import opening
 from makewhole.orchestration.task_ids import dag_and_run, request_id
@@ -151,3 +152,16 @@ def test_a_run_of_a_dag_of_ones_own_is_known_with_its_dag() -> None:
     assert request_id("nightly", "scheduled__2026") == "nightly/scheduled__2026"
     assert dag_and_run("nightly/scheduled__2026") == ("nightly", "scheduled__2026")
     assert dag_and_run("scheduled__2026") == (None, "scheduled__2026")
+
+
+def test_what_people_have_before_each_task_runs_behind_what_ours_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+    monkeypatch.setattr(window_group, "export_settings", lambda _: ran.append("ours"))
+
+    dag = nightly(default_args={"pre_execute": lambda _: ran.append("theirs")})
+
+    before = dag.get_task("snapshot")._pre_execute_hook
+    assert before is not None
+    before({})
+    assert ran == ["ours", "theirs"]
+    assert DagSerialization.to_dict(dag)

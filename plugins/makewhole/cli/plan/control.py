@@ -15,7 +15,8 @@ from makewhole.cli.environment import AsJson, Exit, console, printable, service_
 from makewhole.compensation.execution import control
 from makewhole.compensation.execution.pace import WatchedSpeed
 from makewhole.journal import plan_progress, plans
-from makewhole.journal.database import connect, journal_dsn
+from makewhole.journal.database import connect
+from makewhole.journal.deployment.address import journal_dsn
 from makewhole.journal.plans import StoredPlan
 from makewhole.model.errors import PermanentError, RefusedError
 from makewhole.model.plan import Plan, PlanState

@@ -27,7 +27,8 @@ from makewhole.compensation.preview.dry_report import (
 from makewhole.compensation.preview.dry_run import SAMPLES, dry_run
 from makewhole.compute.key_layout import with_layout
 from makewhole.journal import plans, windows
-from makewhole.journal.database import connect, journal_dsn
+from makewhole.journal.database import connect
+from makewhole.journal.deployment.address import journal_dsn
 from makewhole.kafka.topic_readers import ReadingGroup
 from makewhole.tables.row_change import RowChange, column_lines
 from makewhole.window.context import connections_of, find_pipeline

@@ -10,7 +10,7 @@ from makewhole.compensation.execution.targets import targets_of
 from makewhole.compensation.preview.dry_report import DryRun
 from makewhole.compensation.preview.dry_run import dry_run
 from makewhole.config.people.groups import read_groups
-from makewhole.journal.database import journal_dsn
+from makewhole.journal.deployment.address import journal_dsn
 from makewhole.model.errors import MakewholeError
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.plan import Plan, PlanState

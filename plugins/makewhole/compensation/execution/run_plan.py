@@ -14,7 +14,8 @@ from makewhole.compensation.execution.target_progress import TargetProgress
 from makewhole.compensation.execution.targets import Target, TargetWriter, targets_of
 from makewhole.compensation.execution.writers import log_ends, open_writer
 from makewhole.journal import plan_progress, plans
-from makewhole.journal.database import JournalSession, connect, journal_dsn
+from makewhole.journal.database import JournalSession, connect
+from makewhole.journal.deployment.address import journal_dsn
 from makewhole.journal.plans import Control, LogEnds, StoredPlan
 from makewhole.model.errors import RefusedError
 from makewhole.model.plan import PlanState, Receipt

@@ -30,8 +30,9 @@ from makewhole.compensation.sources.sources import Sources
 from makewhole.compensation.undo.reversals import reverse_records, reversing_hops
 from makewhole.journal import plan_progress, plans, windows
 from makewhole.journal.actions import actions_in
-from makewhole.journal.database import JournalSession, journal_dsn, transaction
+from makewhole.journal.database import JournalSession, transaction
 from makewhole.journal.database import connect as connect_journal
+from makewhole.journal.deployment.address import journal_dsn
 from makewhole.journal.history.judged import JudgedWindows
 from makewhole.journal.history.record_windows import KNOWN_BY, archive_of, find_windows_before
 from makewhole.journal.plans import StoredPlan

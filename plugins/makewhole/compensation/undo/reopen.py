@@ -14,7 +14,8 @@ from makewhole.compensation.execution.supersede import recover_receipts
 from makewhole.compensation.execution.targets import targets_of
 from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.journal import plan_progress, plans
-from makewhole.journal.database import JournalSession, connect, journal_dsn
+from makewhole.journal.database import JournalSession, connect
+from makewhole.journal.deployment.address import journal_dsn
 from makewhole.model.errors import PermanentError, RefusedError
 from makewhole.model.plan import Plan, PlanState
 from makewhole.model.refusal import Refusal

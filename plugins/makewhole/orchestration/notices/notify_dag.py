@@ -8,6 +8,7 @@ from airflow.sdk import DAG, Param, get_current_context, task
 from makewhole.model.pipeline import Pipeline
 from makewhole.orchestration import task_ids
 from makewhole.orchestration.dags import START
+from makewhole.orchestration.deployment.settings import export_settings
 from makewhole.orchestration.notices import tasks
 from makewhole.orchestration.steps.step import step
 
@@ -34,7 +35,7 @@ def notify_dag(pipelines: Sequence[Pipeline]) -> DAG:
         catchup=False,
         max_active_runs=1,
         is_paused_upon_creation=False,
-        default_args={"owner": "makewhole", "retries": 0, "execution_timeout": _LIMIT},
+        default_args={"owner": "makewhole", "pre_execute": export_settings, "retries": 0, "execution_timeout": _LIMIT},
         params={
             "test": Param(
                 None,

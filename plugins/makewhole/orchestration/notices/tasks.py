@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from makewhole.config.pipeline_file import find_pipeline, pipeline_folders, read_pipelines, scheduled_pipelines
-from makewhole.model.errors import MakewholeError
+from makewhole.model.errors import JudgedElsewhereError, MakewholeError
 from makewhole.model.pipeline import Pipeline
 from makewhole.orchestration import task_ids
+from makewhole.orchestration.deployment.judged_here import require_own
+from makewhole.orchestration.deployment.settings import export_settings
 from makewhole.orchestration.ui.addresses import base_url, task_url
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ def notify_of_run(context: Mapping[str, Any]) -> None:
     from makewhole.journal.step_failures import reason_of
 
     try:
+        export_settings()
         name = pipeline_of(context)
         pipeline = None if name is None else scheduled_pipelines(pipeline_folders()).get(name)
         if pipeline is not None and pipeline.notify is not None:
@@ -72,6 +75,11 @@ def send_all(test_of: str | None) -> int:
 def _send(pipeline: Pipeline) -> dict[str, str]:
     from makewhole.orchestration.notices.notify import notify
 
+    try:
+        require_own(pipeline.name)
+    except JudgedElsewhereError as elsewhere:
+        logger.info("nothing is sent of %s from here: %s", pipeline.name, elsewhere)
+        return {}
     return notify(pipeline, _surroundings(pipeline))
 
 
@@ -90,7 +98,7 @@ def _send_test(pipeline: Pipeline) -> int:
 
 def _surroundings(pipeline: Pipeline) -> "Surroundings":
     """Give this process the connections of a pipeline, and return what sending needs."""
-    from makewhole.orchestration.connections import export_connections
+    from makewhole.orchestration.deployment.connections import export_connections
     from makewhole.orchestration.notices.notify import Surroundings
     from makewhole.orchestration.notices.send import send
     from makewhole.window.context import connections_of

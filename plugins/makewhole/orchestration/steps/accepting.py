@@ -19,7 +19,7 @@ from makewhole.model.window import Window, WindowState
 from makewhole.orchestration.access import requested_name
 from makewhole.orchestration.steps.publishing import note_revoked
 from makewhole.orchestration.steps.step import step
-from makewhole.orchestration.steps.window_of_run import load_pipeline
+from makewhole.orchestration.steps.window_of_run import load_own_pipeline
 from makewhole.orchestration.task_ids import ACCEPT, APPROVE
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 def plan() -> str:
     """Write what the form of the run asks for, or take an acceptance back; return the id of the task to go on with."""
     context = get_current_context()
-    pipeline = load_pipeline(requested_name(context))
+    pipeline = load_own_pipeline(requested_name(context))
     return _revoke(context, pipeline) if context["params"]["revoke"] else _ask(context, pipeline)
 
 
@@ -117,7 +117,7 @@ def _asker(context: Mapping[str, Any]) -> str:
 def _revoke(context: Mapping[str, Any], pipeline: Pipeline) -> str:
     from makewhole.compensation.acceptance.answer import revoke
     from makewhole.config.people.groups import read_groups
-    from makewhole.journal.database import journal_dsn
+    from makewhole.journal.deployment.address import journal_dsn
 
     known = _acceptance_of(pipeline, str(context["params"]["revoke"]).strip())
     reason = context["params"]["reason"] or ""
@@ -149,10 +149,10 @@ def accept() -> dict[str, Any]:
     from makewhole.compensation.acceptance.carry_out import accept_findings, open_again_after
     from makewhole.journal import acceptances
     from makewhole.journal.database import connect
-    from makewhole.orchestration.connections import signing_key
+    from makewhole.orchestration.deployment.connections import signing_key
 
     context = get_current_context()
-    pipeline = load_pipeline(requested_name(context))
+    pipeline = load_own_pipeline(requested_name(context))
     revoked = context["params"]["revoke"]
     if revoked:
         known = _acceptance_of(pipeline, str(revoked).strip())

@@ -37,7 +37,7 @@ def certify() -> dict[str, Any]:
         UncertifiedError: the window is not certified.
     """
     from makewhole.journal.database import connect
-    from makewhole.orchestration.connections import signing_key
+    from makewhole.orchestration.deployment.connections import signing_key
     from makewhole.window.certifying.certify import certify_window
 
     context, key = load_context(), signing_key()

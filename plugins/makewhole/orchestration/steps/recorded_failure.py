@@ -15,6 +15,7 @@ from airflow.sdk.exceptions import (
 )
 
 from makewhole.model.errors import MakewholeError, NotYetError, RequestRefusedError
+from makewhole.orchestration.deployment.settings import export_settings
 from makewhole.orchestration.task_ids import OPEN_WINDOW, PLANT_FAULTS, pipeline_of_dag
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ def end_tries(context: Mapping[str, Any]) -> None:
     from makewhole.journal.database import connect
 
     try:
+        export_settings()
         place = step_place(context)
         with connect() as journal:
             step_failures.end_tries(journal, place)

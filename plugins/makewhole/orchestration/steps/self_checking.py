@@ -14,7 +14,7 @@ from makewhole.orchestration.steps.asset_events import asset_of
 from makewhole.orchestration.steps.opening import log_opened
 from makewhole.orchestration.steps.recorded_failure import recorded
 from makewhole.orchestration.steps.step import step
-from makewhole.orchestration.steps.window_of_run import load_pipeline, load_ready_pipeline
+from makewhole.orchestration.steps.window_of_run import load_own_pipeline, load_pipeline, load_ready_pipeline
 from makewhole.orchestration.task_ids import END_OF_WINDOW, PLANT_FAULTS, request_id, self_check_asset
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def plant_faults(pipeline_name: str) -> dict[str, Any]:
     from makewhole.self_check.plant import plant
     from makewhole.window.context import connections_of
 
-    pipeline = load_pipeline(pipeline_name)
+    pipeline = load_own_pipeline(pipeline_name)
     run = get_current_context()["dag_run"]
     planted = plant(pipeline, connections_of(pipeline), request_id(run.dag_id, run.run_id))
     assert planted.planted_at is not None

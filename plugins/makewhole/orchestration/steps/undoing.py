@@ -16,7 +16,7 @@ from makewhole.model.plan import Plan, PlanState
 from makewhole.model.window import WindowState
 from makewhole.orchestration.steps.publishing import note_revoked
 from makewhole.orchestration.steps.step import step
-from makewhole.orchestration.steps.window_of_run import load_pipeline, require_whole_journal
+from makewhole.orchestration.steps.window_of_run import load_own_pipeline, require_whole_journal
 from makewhole.orchestration.task_ids import APPROVE, RESTORE, undo_dag_id
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _load_context_of(plan_id: str) -> "WindowContext":
 
     with connect() as journal:
         stored = plans.get_plan(journal, plan_id)
-        pipeline = load_pipeline(stored.plan.pipeline)
+        pipeline = load_own_pipeline(stored.plan.pipeline)
         window = windows.load(journal, stored.plan.pipeline, stored.plan.window, stored.plan.revision)
     return window_context(window, pipeline)
 
@@ -110,7 +110,7 @@ def reopen() -> dict[str, Any]:
         AirflowSkipException: a person said no, and nothing was written.
     """
     from makewhole.compensation.undo.reopen import is_turned_down, reopen_window
-    from makewhole.orchestration.connections import signing_key
+    from makewhole.orchestration.deployment.connections import signing_key
 
     undone = requested_plan(get_current_context())
     if is_turned_down(undone):

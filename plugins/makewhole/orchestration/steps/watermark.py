@@ -79,7 +79,7 @@ def report(*, has_certificates: bool) -> dict[str, Any]:
     """
     from makewhole.journal import certificates
     from makewhole.journal.database import connect
-    from makewhole.journal.schema_version import require_current
+    from makewhole.journal.deployment.schema_version import require_current
 
     context = get_current_context()
     require_current()

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def load_pipeline(name: str) -> Pipeline:
     """Read a pipeline and give this process its connections; refuse a journal that does not fit this makewhole."""
     from makewhole.config.pipeline_file import find_pipeline
-    from makewhole.journal.schema_version import require_current
-    from makewhole.orchestration.connections import export_connections
+    from makewhole.journal.deployment.schema_version import require_current
+    from makewhole.orchestration.deployment.connections import export_connections
 
     require_current()
     pipeline = find_pipeline(name)
@@ -35,12 +35,27 @@ def load_ready_pipeline(name: str) -> Pipeline:
         TransientError: nothing is wrong, and something does not answer.
     """
     from makewhole.config.pipeline_file import find_pipeline
-    from makewhole.orchestration.connections import export_connections
+    from makewhole.orchestration.deployment.connections import export_connections
+    from makewhole.orchestration.deployment.judged_here import claim
     from makewhole.orchestration.readiness import require_ready
 
     pipeline = find_pipeline(name)
     export_connections(pipeline)
     require_ready(pipeline)
+    claim(name)
+    return pipeline
+
+
+def load_own_pipeline(name: str) -> Pipeline:
+    """Read a pipeline as `load_pipeline` does, when no other Airflow judges it.
+
+    Raises:
+        ConfigurationError: one does; with what to do.
+    """
+    from makewhole.orchestration.deployment.judged_here import require_own
+
+    pipeline = load_pipeline(name)
+    require_own(name)
     return pipeline
 
 

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from uuid import uuid4
 
-from makewhole.journal import certificates, schema_version
+from makewhole.journal import certificates
 from makewhole.journal.database import connect
+from makewhole.journal.deployment import schema_version
 from makewhole.lake.storage import Storage
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.window.certifying.certificate_chain import require_none_ahead

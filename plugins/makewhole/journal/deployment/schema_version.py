@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from makewhole.journal.database import connect, journal_dsn, migration_files
+from makewhole.journal.database import connect, migration_files
+from makewhole.journal.deployment.address import journal_dsn
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.sql import PgConnection, single_value, sql_root, statements_of
 

@@ -30,7 +30,7 @@ def export_connections(pipeline: Pipeline) -> None:
     named = {name for point in pipeline.points.values() for name in point.connections}
     named |= {name for publish in pipeline.publish if (name := connection_of(publish.path or "")) is not None}
     for name in sorted(named):
-        _export(name)
+        export(name)
     export_storage_connection()
 
 
@@ -38,10 +38,11 @@ def export_storage_connection() -> None:
     """Put the connection of the storage into this process's environment, where the storage has one."""
     name = connection_of(os.environ.get("MAKEWHOLE_STORAGE", ""))
     if name is not None:
-        _export(name)
+        export(name)
 
 
-def _export(name: str) -> None:
+def export(name: str) -> None:
+    """Put a connection into this process's environment; one that Airflow does not have is left out."""
     variable = variable_of(name)
     if variable not in os.environ:
         with suppress(AirflowNotFoundException):
