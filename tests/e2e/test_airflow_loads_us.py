@@ -20,12 +20,13 @@ DAGS = Path(__file__).resolve().parents[2] / "dags"
 DAG_FILES = sorted(DAGS.glob("*.py"))
 ALWAYS = (
     "makewhole_accept",
+    "makewhole_ask",
     "makewhole_housekeeping",
     "makewhole_notify",
     "makewhole_oncall",
 )
 OF_EACH = ("reconcile", "continue", "undo")
-OF_GUARDED = ("oncall", "accept")
+OF_GUARDED = ("oncall", "accept", "ask")
 """The DAGs of a pipeline whose file has `access`, in place of those for several."""
 HEAVY = ("pyspark", "great_expectations", "pyarrow", "polars", "numpy")
 
@@ -74,6 +75,7 @@ def test_there_are_dag_files() -> None:
     """Takes long where it is the first one: a whole stack starts."""
     assert [file.name for file in DAG_FILES] == [
         "makewhole_accept.py",
+        "makewhole_ask.py",
         "makewhole_continue.py",
         "makewhole_housekeeping.py",
         "makewhole_notify.py",

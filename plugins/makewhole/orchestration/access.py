@@ -68,6 +68,11 @@ def accept_dag_of(pipeline: Pipeline) -> str:
     return task_ids.ACCEPT_DAG if pipeline.access is None else task_ids.own_accept_dag_id(pipeline.name)
 
 
+def ask_dag_of(pipeline: Pipeline) -> str:
+    """Return the id of the DAG that asks about a pipeline."""
+    return task_ids.ASK_DAG if pipeline.access is None else task_ids.own_ask_dag_id(pipeline.name)
+
+
 def requested_name(context: Mapping[str, Any]) -> str:
     """Return the pipeline of a run: that of its DAG, whatever its form says; of a DAG for several, that of the form.
 

@@ -1,13 +1,16 @@
 """Ask, as the first act of a window, whether everything that it needs is as it needs it."""
 
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 from makewhole.model.pipeline import Pipeline
 from makewhole.orchestration.deployment.connections import described, signing_key
 from makewhole.orchestration.deployment.judged_here import require_own
+
+if TYPE_CHECKING:
+    from makewhole.window.readiness.mistakes import Readiness
 
 logger = logging.getLogger(__name__)
 
@@ -19,7 +22,17 @@ def require_ready(pipeline: Pipeline) -> None:
         ConfigurationError: something is wrong; with all of it, and the next step.
         TransientError: nothing is wrong, and something does not answer.
     """
-    from makewhole.window.readiness.mistakes import Readiness, Weight
+    from makewhole.window.readiness.mistakes import Weight
+
+    found = look_at_all(pipeline)
+    for problem in (*found.of(Weight.REPAIRS), *found.of(Weight.ADVICE)):
+        logger.warning("%s", problem)
+    found.require()
+
+
+def look_at_all(pipeline: Pipeline) -> "Readiness":
+    """Ask everything that a window of the pipeline needs; return what was asked, and what is wrong with it."""
+    from makewhole.window.readiness.mistakes import Readiness
     from makewhole.window.readiness.points import look_at_points
     from makewhole.window.readiness.service import (
         look_at_chain,
@@ -40,9 +53,7 @@ def require_ready(pipeline: Pipeline) -> None:
     look_at_spark(found, _fields(SPARK_CONNECTION))
     look_at_machine(found)
     look_at_points(found, pipeline)
-    for problem in (*found.of(Weight.REPAIRS), *found.of(Weight.ADVICE)):
-        logger.warning("%s", problem)
-    found.require()
+    return found
 
 
 def _fields(connection_id: str) -> dict[str, Any] | None:

@@ -42,6 +42,12 @@ ACCEPT_DAG = "makewhole_accept"
 """The form for the same pipelines as `ONCALL_DAG`."""
 ACCEPT = "accept"
 
+ASK_DAG = "makewhole_ask"
+"""The form for the same pipelines as `ONCALL_DAG`."""
+ASK = "ask"
+DELIVERY, READINESS = "delivery", "readiness"
+"""The questions: what weakens the claimed delivery, and what stands in the way of a window."""
+
 END_OF_WINDOW, REASON_OF_FAILURE = "makewhole_end_of_window", "makewhole_reason_of_failure"
 """The keys of the XComs in which `certify`, and each task that fails, leave their line for the note of the run."""
 CLOSED_WINDOW = "makewhole_closed_window"
@@ -84,8 +90,8 @@ def published_asset(pipeline: str) -> tuple[str, str]:
 
 _OURS = "makewhole_"
 _RECONCILE, _CONTINUE, _UNDO = f"{_OURS}reconcile_", f"{_OURS}continue_", f"{_OURS}undo_"
-_OWN_ONCALL, _OWN_ACCEPT = f"{ONCALL_DAG}_", f"{ACCEPT_DAG}_"
-_OF_ONE_PIPELINE = (_RECONCILE, _CONTINUE, _UNDO, _OWN_ONCALL, _OWN_ACCEPT)
+_OWN_ONCALL, _OWN_ACCEPT, _OWN_ASK = f"{ONCALL_DAG}_", f"{ACCEPT_DAG}_", f"{ASK_DAG}_"
+_OF_ONE_PIPELINE = (_RECONCILE, _CONTINUE, _UNDO, _OWN_ONCALL, _OWN_ACCEPT, _OWN_ASK)
 
 
 def reconcile_dag_id(pipeline: str) -> str:
@@ -111,6 +117,11 @@ def own_oncall_dag_id(pipeline: str) -> str:
 def own_accept_dag_id(pipeline: str) -> str:
     """Return the id of the DAG that accepts findings of such a pipeline."""
     return f"{_OWN_ACCEPT}{pipeline}"
+
+
+def own_ask_dag_id(pipeline: str) -> str:
+    """Return the id of the DAG that asks about such a pipeline."""
+    return f"{_OWN_ASK}{pipeline}"
 
 
 def pipeline_of_dag(dag: str) -> str | None:

@@ -35,3 +35,4 @@ def hook(monkeypatch: pytest.MonkeyPatch) -> Iterator[TakenPosts]:
 @pytest.fixture(autouse=True)
 def _own_journal(journal: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAKEWHOLE_JOURNAL_DSN", journal)
+    monkeypatch.setenv("MAKEWHOLE_DEPLOYMENT", "tests")

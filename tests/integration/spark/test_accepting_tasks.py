@@ -77,7 +77,7 @@ def test_another_pipeline_cannot_take_an_acceptance_back(shop: ReconciledShop, m
     ((word,),) = shop.journal_sql("select id from makewhole.acceptance")
     in_a_run(monkeypatch, FORM | {"revoke": word}, run="another")
     other = replace(shop.pipeline, name="other")
-    monkeypatch.setattr(accepting, "load_pipeline", lambda _: other)
+    monkeypatch.setattr(accepting, "load_own_pipeline", lambda _: other)
 
     with pytest.raises(AirflowFailException, match=f"acceptance {word} is of shop, not of other"):
         accepting.plan()

@@ -81,6 +81,7 @@ def test_a_prepared_transaction_is_listed_with_what_settles_it_and_is_left_alone
     assert prepared["tables"] == ["public.aside", "public.warehouse"]
     assert 0 <= prepared["age_seconds"] < 300
     assert found["sinks"][0] | {"reader": ""} == {
+        "hop": "orders→warehouse",
         "from": "orders",
         "to": "warehouse",
         "reader": "",

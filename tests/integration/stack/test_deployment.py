@@ -13,6 +13,7 @@ from psycopg2.extras import execute_values
 from makewhole.stack.kafka_server import KafkaServer
 from makewhole.stack.postgres_server import ExistingPostgres, PostgresServer, create_database
 from tests.integration.stack.deployment import Deployment, Page
+from tests.world.sql import run_sql
 from tests.world.topics import admin_client, make_topic, producer
 from tests.world.unconfigured import ORDERS_FILE
 
@@ -63,6 +64,7 @@ def test_the_page_leads_to_a_verdict_and_to_a_certificate(
         "makewhole-0.1.0-py3-none-any.whl": str(wheel),
         "broker:9092": kafka.bootstrap,
         "postgres://user:password@host:5432/shop": shop,
+        "postgres://makewhole:password@host:5432/journal": journal,
         "/etc/makewhole/pipelines": str(pipelines),
     }
     deployment = Deployment(folder=tmp_path, places=places)
@@ -83,10 +85,10 @@ def test_the_page_leads_to_a_verdict_and_to_a_certificate(
     [private] = [file for file in keys.iterdir() if "PRIVATE" in file.read_text()]
     deployment.variables |= {
         BUNDLES: page.settings[BUNDLES].join("[]"),
-        "MAKEWHOLE_PIPELINES": str(pipelines),
-        "MAKEWHOLE_JOURNAL_DSN": journal,
-        "MAKEWHOLE_STORAGE": str(tmp_path / "storage"),
+        "AIRFLOW__MAKEWHOLE__PIPELINES": str(pipelines),
+        "AIRFLOW__MAKEWHOLE__STORAGE": str(tmp_path / "storage"),
         "MAKEWHOLE_SIGNING_KEY": f"file:{private}",
+        "AIRFLOW_CONN_MAKEWHOLE_JOURNAL": journal,
         "AIRFLOW_CONN_SHOP": shop,
         "AIRFLOW_CONN_KAFKA_MAIN": json.dumps({"conn_type": "kafka", "extra": {"bootstrap.servers": kafka.bootstrap}}),
     }
@@ -105,4 +107,12 @@ def test_the_page_leads_to_a_verdict_and_to_a_certificate(
         assert "#   missing: redeliver" in remedies
         file.write_text(f"{drafted}compensation: {{missing: upsert, approval: {{by: [admin]}}}}\n")
         deployment.run("makewhole run orders --window 1")
+
+        run_sql(journal, "update makewhole.pipeline_owner set deployment = 'another one'")
+        refused = deployment.run("makewhole run orders --window 1 2>&1", expected=4)
+        assert "is judged by another Airflow since" in refused
+        deployment.run("makewhole pipelines --release orders")
+        deployment.run("makewhole run orders --window 1")
+        [(owner,)] = run_sql(journal, "select deployment from makewhole.pipeline_owner")
+        assert owner == deployment.run("airflow variables get makewhole_deployment").split()[-1]
     print(*(f"{seconds:8.1f} s  {command}" for command, seconds in deployment.seconds.items()), sep="\n")

@@ -121,6 +121,7 @@ print(bundle.path, json.dumps([sorted(bag.dags), sorted(bag.import_errors)]))
     assert errors == []
     assert dags == [
         "makewhole_accept",
+        "makewhole_ask",
         "makewhole_continue_orders",
         "makewhole_housekeeping",
         "makewhole_oncall",

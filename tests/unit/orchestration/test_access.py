@@ -16,6 +16,7 @@ from makewhole.orchestration.accept_dag import accept_dag, own_accept_dag
 from makewhole.orchestration.access import (
     accept_dag_of,
     access_control,
+    ask_dag_of,
     oncall_dag_of,
     requested_name,
     with_own_forms,
@@ -106,6 +107,7 @@ def test_no_form_of_one_pipeline_asks_which_and_no_form_of_several_offers_a_guar
     assert (with_shared_forms([OPEN, GUARDED]), with_own_forms([OPEN, GUARDED])) == ([OPEN], [GUARDED])
     assert (oncall_dag_of(OPEN), oncall_dag_of(GUARDED)) == ("makewhole_oncall", "makewhole_oncall_pay")
     assert (accept_dag_of(OPEN), accept_dag_of(GUARDED)) == ("makewhole_accept", "makewhole_accept_pay")
+    assert (ask_dag_of(OPEN), ask_dag_of(GUARDED)) == ("makewhole_ask", "makewhole_ask_pay")
 
 
 def run_of(dag: str, **form: Any) -> dict[str, Any]:

@@ -60,12 +60,23 @@ def check(
     tables: Annotated[
         bool, typer.Option("--tables", help="Of what `--live` asks, the databases and their tables alone.")
     ] = False,
+    in_airflow: Annotated[
+        bool,
+        typer.Option(
+            "--in-airflow",
+            help="With `--live`: ask from a task of Airflow, whose connections this machine need not have. Airflow has "
+            "its own copy of the file.",
+        ),
+    ] = False,
 ) -> None:
     """Check pipeline files: every problem at once, each with its place and remedy. Exit code 0: all good, 2: not."""
+    if in_airflow and (tables or not live):
+        raise typer.BadParameter("it is of --live, and asks all of that", param_hint="--in-airflow")
     read = read_to_check(_expanded(files))
-    checked = _asked(read, live=live) if live or tables else [_of_file(file) for file in read]
+    is_asked = live or tables
+    checked = _asked(read, live=live, in_airflow=in_airflow) if is_asked else [_of_file(file) for file in read]
     if json:
-        typer.echo(dumps(_document(read, checked, is_asked=live or tables), ensure_ascii=False))
+        typer.echo(dumps(_document(read, checked, is_asked=is_asked), ensure_ascii=False))
     else:
         _print(Console(soft_wrap=True, highlight=False), read, checked)
     if not read or not all(item.is_good for item in checked):
@@ -114,7 +125,7 @@ def _look_at_roles(found: Readiness, pipeline: Pipeline) -> None:
         found.note(problem, Weight.REPAIRS)
 
 
-def _asked(read: Sequence[PipelineFile], *, live: bool) -> list[_Checked]:
+def _asked(read: Sequence[PipelineFile], *, live: bool, in_airflow: bool) -> list[_Checked]:
     """Ask what the files name; and where `live`, everything that windows of theirs need besides."""
     from makewhole.cli.environment import chosen_service, reporting_errors
     from makewhole.window.readiness.points import look_at_tables
@@ -128,7 +139,7 @@ def _asked(read: Sequence[PipelineFile], *, live: bool) -> list[_Checked]:
         with suppress(ConfigurationError):  # a service that is not configured is one more line of the list
             chosen_service()
         service = Readiness()
-        with Live(service) as asking:
+        with Live(service, in_airflow=in_airflow) as asking:
             asking.look_at_service()
             return [
                 *(_of_file(file, asking.look_at_pipeline) for file in read),

@@ -9,6 +9,8 @@ from typing import Any
 import httpx
 
 from makewhole.cli.airflow_api import URL_VARIABLE, AirflowApi, AirflowRefusedError, access, airflow
+from makewhole.cli.environment import console
+from makewhole.cli.runs.ask import ask_airflow
 from makewhole.cli.runs.pipeline_dags import import_error_of, wait_for_pipeline
 from makewhole.config.connection_text import find_connection, variable_of
 from makewhole.config.connections import fields_of
@@ -16,13 +18,14 @@ from makewhole.model.closing import ClosingContext
 from makewhole.model.errors import ConfigurationError, MakewholeError, Problem
 from makewhole.model.pipeline import Pipeline
 from makewhole.orchestration.access import oncall_dag_of
-from makewhole.orchestration.task_ids import ONCALL_DAG
+from makewhole.orchestration.task_ids import ONCALL_DAG, READINESS
 from makewhole.signing.key_files import KEY_CONNECTION, KEY_VARIABLE, signing_key_from_environment
 from makewhole.window.readiness.mistakes import Readiness
 from makewhole.window.readiness.points import look_at_points
 from makewhole.window.readiness.service import look_at_chain, look_at_journal, look_at_signing_key, look_at_storage
 from makewhole.window.readiness.spark import SPARK_CONNECTION, look_at_spark
 
+_errors = console(stderr=True)
 _POOLS = 1000
 _SECONDS_TO_READ = 40.0  # that Airflow may take to read a pipeline file that is new
 
@@ -37,10 +40,11 @@ class _RemoteConnection:
 
 
 class Live(ClosingContext):
-    """The systems that can be asked from here. Airflow is asked over REST, where it is known and answers."""
+    """The systems that can be asked from here. Airflow is asked over REST, where it is known and answers; `in_airflow`:
+    and a task of it asks the others, in place of this machine."""
 
-    def __init__(self, service: Readiness) -> None:
-        self._service, self._stack = service, ExitStack()
+    def __init__(self, service: Readiness, *, in_airflow: bool = False) -> None:
+        self._service, self._stack, self._in_airflow = service, ExitStack(), in_airflow
         self._api: AirflowApi | None = None
         self._known: dict[str, _RemoteConnection] = {}
         with service.asking("Airflow", URL_VARIABLE):
@@ -56,22 +60,39 @@ class Live(ClosingContext):
     def look_at_service(self) -> None:
         """Note what is wrong with what all pipelines need."""
         found = self._service
-        look_at_journal(found)
-        look_at_storage(found)
-        self._look_at_key(found)
-        self._look_at_spark(found)
+        if not self._in_airflow:
+            look_at_journal(found)
+            look_at_storage(found)
+            self._look_at_key(found)
+            self._look_at_spark(found)
         if self._api is not None:
             self._look_at_pools(found, self._api)
 
     def look_at_pipeline(self, found: Readiness, pipeline: Pipeline) -> None:
         """Note what is wrong with what a pipeline names, with its certificates, and with its DAG."""
+        if self._in_airflow:
+            self._ask_for_pipeline(found, pipeline)
+            return
         look_at_chain(found, self._service, pipeline.name)
         named = {name for point in pipeline.points.values() for name in point.connections}
         kept = {name: self._remote(name) for name in named if not _is_here(name)}
         look_at_points(found, pipeline, {name: kept[name].why for name in kept if kept[name].why})
         if self._api is not None:
-            with _asking_airflow(found, f"DAG of {pipeline.name}"):
-                wait_for_pipeline(self._api, pipeline.name, oncall_dag_of(pipeline), _SECONDS_TO_READ)
+            self._look_at_dag(found, pipeline, self._api)
+
+    def _ask_for_pipeline(self, found: Readiness, pipeline: Pipeline) -> None:
+        """Note what is wrong with the DAG of a pipeline, and what a task asks then."""
+        if self._api is None:
+            found.not_asked.append(f"everything that a window of {pipeline.name} needs: Airflow cannot be asked")
+            return
+        self._look_at_dag(found, pipeline, self._api)
+        if not found.failed:
+            with found.asking(f"a task of Airflow about {pipeline.name}", "Airflow"):
+                found.add(ask_airflow(pipeline, READINESS, _errors))
+
+    def _look_at_dag(self, found: Readiness, pipeline: Pipeline, api: AirflowApi) -> None:
+        with _asking_airflow(found, f"DAG of {pipeline.name}"):
+            wait_for_pipeline(api, pipeline.name, oncall_dag_of(pipeline), _SECONDS_TO_READ)
 
     def _look_at_key(self, found: Readiness) -> None:
         if not os.environ.get(KEY_VARIABLE, "").strip() and (why := self._remote(KEY_CONNECTION).why):

@@ -1,9 +1,12 @@
 """Collect what stands in the way of a window, whichever part of the service finds it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
+
+import msgspec
 
 from makewhole.model.errors import ConfigurationError, MakewholeError, Problem, TransientError
 from makewhole.model.text import counted
@@ -52,6 +55,18 @@ class Readiness:
     def note(self, problem: Problem, weight: Weight = Weight.WRONG) -> None:
         """Add a problem."""
         self.mistakes.append(Mistake(problem=problem, weight=weight))
+
+    def to_json_dict(self) -> dict[str, Any]:
+        """Return it as JSON, for `add`."""
+        return dict(msgspec.to_builtins(self))
+
+    def add(self, answer: Mapping[str, Any]) -> None:
+        """Add what was asked elsewhere, as its `to_json_dict` has it."""
+        other = msgspec.convert(answer, Readiness)
+        self.asked += other.asked
+        self.failed += other.failed
+        self.mistakes += other.mistakes
+        self.not_asked += other.not_asked
 
     @contextmanager
     def asking(self, thing: str, place: str, remedy: str = "Correct what it names, then check again") -> Iterator[None]:
