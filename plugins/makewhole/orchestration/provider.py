@@ -4,9 +4,11 @@ then, the section `[makewhole]` of its configuration, and the links of its tasks
 Every process of Airflow loads this module.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import SplitResult, urlunsplit
 
 SECTION = "makewhole"
 
@@ -56,6 +58,8 @@ OPTIONS = {
     ),
 }
 
+_ASSETS = ("certified", "revoked", "published", "self_check")
+_PIPELINE = re.compile(r"/[a-z][a-z0-9_]*")
 _INFO: Mapping[str, Any] = {
     "package-name": "makewhole",
     "name": "makewhole",
@@ -82,6 +86,7 @@ _INFO: Mapping[str, Any] = {
             },
         }
     },
+    "asset-uris": [{"schemes": ["makewhole"], "handler": "makewhole.orchestration.provider.check_asset_uri"}],
     "extra-links": [
         f"makewhole.orchestration.ui.links.{name}"
         for name in ("FindingsLink", "PlanLink", "CertificateLink", "RunbookLink")
@@ -92,3 +97,17 @@ _INFO: Mapping[str, Any] = {
 def provider_info() -> Mapping[str, Any]:
     """Return what the entry point `apache_airflow_provider` has to say."""
     return _INFO
+
+
+def check_asset_uri(uri: SplitResult) -> SplitResult:
+    """Return the URI of an asset of ours as it is.
+
+    Raises:
+        ValueError: no asset of ours has such a URI: a DAG that waits for it would wait for ever.
+    """
+    if uri.netloc not in _ASSETS or not _PIPELINE.fullmatch(uri.path) or uri.query:
+        known = ", ".join(f"makewhole://{kind}/PIPELINE" for kind in _ASSETS)
+        raise ValueError(
+            f"{urlunsplit(uri)} is no asset of makewhole, and would never have an event; there are {known}"
+        )
+    return uri
