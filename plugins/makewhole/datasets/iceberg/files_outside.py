@@ -50,24 +50,31 @@ def same_file(path: str) -> str:
 
 
 class _SnapshotFiles:
-    """The files that the snapshots of a table name, of all snapshots that it still has."""
+    """The files that the snapshots of a table name, of all snapshots that it still has. `before`: those of an earlier
+    commit, of which nothing is read again; none where a snapshot is expired since: its files may be named by no other.
+    """
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, before: "_SnapshotFiles | None" = None) -> None:
         self.table = table
-        self.files: dict[str, DataFile] = {}
-        self.added: dict[str, tuple[int, int]] = {}
-        self.removed: dict[str, int] = {}
-        self.deletes: set[str] = set()
+        self.files: dict[str, DataFile] = {} if before is None else dict(before.files)
+        self.added: dict[str, tuple[int, int]] = {} if before is None else dict(before.added)
+        self.removed: dict[str, int] = {} if before is None else dict(before.removed)
+        self.deletes: set[str] = set() if before is None else set(before.deletes)
+        self.manifests: set[str] = set() if before is None else set(before.manifests)
         self.snapshots = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
-        seen = set[str]()
         self.current = _live(table.current_snapshot(), table)
+        known = set() if before is None else before.snapshots
         for snapshot in table.metadata.snapshots:
-            for manifest in snapshot.manifests(table.io):
-                if manifest.manifest_path in seen:
-                    continue
-                seen.add(manifest.manifest_path)
-                for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=False):
-                    self._note(entry.data_file, entry.status, entry.snapshot_id, entry.sequence_number or 0)
+            if snapshot.snapshot_id not in known:
+                self._read(snapshot)
+
+    def _read(self, snapshot: Snapshot) -> None:
+        for manifest in snapshot.manifests(self.table.io):
+            if manifest.manifest_path in self.manifests:
+                continue
+            self.manifests.add(manifest.manifest_path)
+            for entry in manifest.fetch_manifest_entry(self.table.io, discard_deleted=False):
+                self._note(entry.data_file, entry.status, entry.snapshot_id, entry.sequence_number or 0)
 
     def _note(self, file: DataFile, status: ManifestEntryStatus, snapshot: int | None, sequence: int) -> None:
         if file.content is not DataFileContent.DATA:
@@ -87,14 +94,26 @@ _MOST_KNOWN = 4
 
 
 def _snapshot_files(table: Table) -> _SnapshotFiles:
-    """Return what the snapshots of a table say of files, read once for each commit: each bucket of a window asks."""
+    """Return what the snapshots of a table say of files, read once for each commit: each bucket of a window asks, and
+    each chunk of a repair, which is a commit."""
     known = _KNOWN.get(table.metadata_location)
     if known is None:
-        known = _SnapshotFiles(table)
+        known = _SnapshotFiles(table, _before(table))
         while len(_KNOWN) >= _MOST_KNOWN:
             del _KNOWN[next(iter(_KNOWN))]
         _KNOWN[table.metadata_location] = known
     return known
+
+
+def _before(table: Table) -> _SnapshotFiles | None:
+    """Return what is known of an earlier commit of a table that still has all its snapshots."""
+    snapshots = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
+    of_table = (
+        known
+        for known in _KNOWN.values()
+        if known.table.metadata.table_uuid == table.metadata.table_uuid and known.snapshots <= snapshots
+    )
+    return max(of_table, key=lambda known: len(known.snapshots), default=None)
 
 
 def _live(snapshot: Snapshot | None, table: Table) -> set[str]:

@@ -7,6 +7,7 @@ that the current snapshot descends from: a snapshot that was rolled back, or of 
 
 import json
 from collections.abc import Iterator, Mapping
+from uuid import UUID
 
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
@@ -15,6 +16,8 @@ from makewhole.model.errors import CorruptionError
 from makewhole.tables.progress import SinkCommit, SinkGroup
 
 _OFFSETS, _COMMIT, _VALID_THROUGH = (f"kafka.connect.{name}" for name in ("offsets", "commit-id", "valid-through-ts"))
+_KNOWN: dict[tuple[UUID, int, bool], tuple[str, ...]] = {}
+_MOST_KNOWN = 20_000
 
 
 def sink_commit(table: Table, sink: SinkGroup) -> SinkCommit:
@@ -28,7 +31,7 @@ def sink_commit(table: Table, sink: SinkGroup) -> SinkCommit:
     of_sink = [snapshot for snapshot in ancestors if name in _summary(snapshot)]
     is_whole = not ancestors or ancestors[-1].parent_snapshot_id is None
     files = frozenset(
-        path for at, each in enumerate(ancestors, 1) for path in _files(table, each, at == len(ancestors))
+        path for at, each in enumerate(ancestors, 1) for path in _known_files(table, each, at == len(ancestors))
     )
     if not of_sink:
         return SinkCommit(files=files, since=None if is_whole else {})
@@ -64,6 +67,16 @@ def _offsets(text: str, snapshot: Snapshot) -> Mapping[int, int]:
             f"snapshot {snapshot.snapshot_id} has offsets of its sink that cannot be read: how far the sink has come "
             "is not known; look at the summary of the snapshot"
         ) from error
+
+
+def _known_files(table: Table, snapshot: Snapshot, is_oldest: bool) -> tuple[str, ...]:
+    """Return `_files`, read once a process: what a snapshot has does not change, and each chunk of a repair asks."""
+    of = (table.metadata.table_uuid, snapshot.snapshot_id, is_oldest)
+    if of not in _KNOWN:
+        while len(_KNOWN) >= _MOST_KNOWN:
+            del _KNOWN[next(iter(_KNOWN))]
+        _KNOWN[of] = tuple(_files(table, snapshot, is_oldest))
+    return _KNOWN[of]
 
 
 def _files(table: Table, snapshot: Snapshot, is_oldest: bool) -> Iterator[str]:
