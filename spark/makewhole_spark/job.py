@@ -10,6 +10,7 @@ import logging
 import sys
 import traceback
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 
@@ -20,11 +21,11 @@ from makewhole.journal.step_failures import StepPlace
 from makewhole.kinds import modules_of
 from makewhole.model.errors import DEFECTS, MakewholeError, PermanentError, RefusedError
 from makewhole.window.context import WindowContext, window_context
-from makewhole_spark.carrier import Carrier
 from makewhole_spark.spark_carrier import SparkCarrier, stop
 from makewhole_spark.spark_start import StartingSpark
 from makewhole_spark.step_names import VALIDATE, steps_through
 from makewhole_spark.time_limit import ending_process_after
+from makewhole_spark.watch import StepWatch
 from makewhole_spark.window_steps import Job, run_step
 
 logger = logging.getLogger("makewhole")
@@ -57,19 +58,22 @@ def run_job(wanted: argparse.Namespace, starting: StartingSpark) -> None:
 
 def record_failure(wanted: argparse.Namespace, error: Exception) -> None:
     """Keep in the journal why the step that was submitted broke; where that is away, its task has the log alone."""
-    place = StepPlace(
+    try:
+        with connect() as journal:
+            step_failures.put(journal, _place(wanted, wanted.step), error)
+    except MakewholeError as away:
+        logger.warning("the reason is in this log alone: %s", away)
+
+
+def _place(wanted: argparse.Namespace, step: str) -> StepPlace:
+    return StepPlace(
         pipeline=wanted.pipeline,
-        step=wanted.step,
+        step=step,
         dag=wanted.dag,
         run=wanted.asked_by,
         number=wanted.window,
         revision=wanted.revision,
     )
-    try:
-        with connect() as journal:
-            step_failures.put(journal, place, error)
-    except MakewholeError as away:
-        logger.warning("the reason is in this log alone: %s", away)
 
 
 def _run(wanted: argparse.Namespace, starting: StartingSpark) -> None:
@@ -98,7 +102,7 @@ def _run(wanted: argparse.Namespace, starting: StartingSpark) -> None:
     gc.freeze()  # Python would look for garbage in all that was loaded, for a second or two, before it ends
 
 
-def _is_done(carrier: Carrier, context: WindowContext, step: str, wanted: argparse.Namespace) -> bool:
+def _is_done(carrier: SparkCarrier, context: WindowContext, step: str, wanted: argparse.Namespace) -> bool:
     """Run a later step; tell whether it ended well. Whatever goes wrong is for its own task to meet and to show."""
     try:
         _log_step(carrier, context, step, wanted, is_own=False)
@@ -116,7 +120,9 @@ def _left_to_its_task(context: WindowContext, step: str, reason: str) -> str:
     )
 
 
-def _log_step(carrier: Carrier, context: WindowContext, step: str, wanted: argparse.Namespace, *, is_own: bool) -> None:
+def _log_step(
+    carrier: SparkCarrier, context: WindowContext, step: str, wanted: argparse.Namespace, *, is_own: bool
+) -> None:
     """Run a step, within its time limit and on a connection of its own to the journal, which commits at its end; log
     what it found."""
     limit = getattr(context.pipeline.time_limits, step)
@@ -127,7 +133,8 @@ def _log_step(carrier: Carrier, context: WindowContext, step: str, wanted: argpa
         else (_left_to_its_task(context, step, late), 0)
     )
     at_the_end = partial(record_failure, wanted, RefusedError(late)) if is_own else None
-    job = partial(Job, carrier=carrier, context=context, asked_by=wanted.asked_by, is_own=is_own)
+    watched = replace(carrier, watch=StepWatch(place=_place(wanted, step), label=context.window.label))
+    job = partial(Job, carrier=watched, context=context, asked_by=wanted.asked_by, is_own=is_own)
     with ending_process_after(limit, message, code, at_the_end), connect() as journal:
         text = run_step(step, job(journal=journal))
     logger.info("%s: %s", context.window.label, text)

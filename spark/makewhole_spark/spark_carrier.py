@@ -1,7 +1,7 @@
 """Spark as the carrier: tasks run in the Python workers of its executors."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from makewhole_spark import worker_daemon
 from makewhole_spark.carrier import PackedTasks, Result, Task
 from makewhole_spark.python_worker import keep_freed_memory, shorten_next_start
 from makewhole_spark.same_code import REMEDY
+from makewhole_spark.watch import TaskCounts
 
 if TYPE_CHECKING:
     from makewhole.compute.frames import Schema
@@ -52,10 +53,11 @@ class SparkCarrier:
 
     One Spark task runs several of ours, one after the other: starting each costs a tenth of a second, which is more
     than a small bucket takes. Spark runs a task again that fails by anything but makewhole's own errors, as often as
-    the application's settings say.
+    the application's settings say. `watch`: what looks how far the tasks are, while they run.
     """
 
     context: SparkContext
+    watch: Callable[[TaskCounts], AbstractContextManager[None]] = lambda _: nullcontext()
 
     @property
     def parallelism(self) -> int:
@@ -76,9 +78,18 @@ class SparkCarrier:
 
         # Not a data frame: nothing is to be planned, and Spark takes longer to plan it than a small task takes.
         slots = min(len(tasks), _WAVES * self.parallelism)
-        with reported_absence():
+        with reported_absence(), self.watch(self._counts):
             answers = self.context.parallelize(range(len(tasks)), slots).mapPartitions(work).collect()
         return packed.unpack(answers)
+
+    def _counts(self) -> tuple[int, int] | None:
+        """Return how many of the Spark tasks are done that run now, and how many there are."""
+        tracker = self.context.statusTracker()
+        jobs = filter(None, map(tracker.getJobInfo, tracker.getActiveJobsIds()))
+        stages = [stage for job in jobs for number in job.stageIds if (stage := tracker.getStageInfo(number))]
+        if not stages:
+            return None
+        return sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
 
     def frame(self, uris: Sequence[str], schema: "Schema") -> "Frame | NamedFiles":
         """Return a frame by which stored files are found, or their names where Spark's reader has no way to them."""

@@ -21,4 +21,5 @@ grant select, insert, delete on
     makewhole.hop_result, makewhole.handover, makewhole.replayed_position
 to :"role";
 
-grant select, insert, update, delete on makewhole.key_merge, makewhole.finding, makewhole.step_failure, makewhole.notice to :"role";
+grant select, insert, update, delete on makewhole.key_merge, makewhole.finding, makewhole.step_failure, makewhole.step_progress,
+    makewhole.notice to :"role";

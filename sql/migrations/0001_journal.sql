@@ -451,6 +451,22 @@ create table makewhole.step_failure (
     primary key (pipeline, number, revision, step, is_request)
 );
 
+-- How far a step is that runs now, in so many parts, for those who wait for it. The row goes when the step ends; that of
+-- a step that was killed is replaced by its next try, and says nothing once it is old.
+create table makewhole.step_progress (
+    pipeline text not null,
+    number integer not null,
+    revision integer not null,
+    step text not null,
+    dag text not null,
+    run text not null,
+    done integer not null check (done >= 0),
+    total integer not null check (total >= done),
+    began_at timestamptz not null default clock_timestamp(),
+    noted_at timestamptz not null default clock_timestamp(),
+    primary key (pipeline, number, revision, step)
+);
+
 -- A round of a self-check: written before its faults are planted, completed when they are, and when a window's findings
 -- were compared with them. `name` begins the keys, `begins` are the offsets from which on the records of the round lie;
 -- `planted` are hop, verdict and key of each fault.

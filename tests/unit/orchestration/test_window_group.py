@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk import DAG, task
+from airflow.sdk import DAG, BaseOperator, task
 from airflow.serialization.serialized_objects import DagSerialization
 
 from makewhole.model.errors import ConfigurationError, RefusedError
@@ -160,7 +160,9 @@ def test_what_people_have_before_each_task_runs_behind_what_ours_need(monkeypatc
 
     dag = nightly(default_args={"pre_execute": lambda _: ran.append("theirs")})
 
-    before = dag.get_task("snapshot")._pre_execute_hook
+    snapshot = dag.get_task("snapshot")
+    assert isinstance(snapshot, BaseOperator)
+    before = snapshot._pre_execute_hook
     assert before is not None
     before({})
     assert ran == ["ours", "theirs"]

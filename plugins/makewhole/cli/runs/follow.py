@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import httpx
@@ -10,10 +11,15 @@ from rich.text import Text
 
 from makewhole.cli.airflow_api import Access, AirflowApi, AirflowAwayError, AirflowRefusedError
 from makewhole.cli.plan.open_questions import acceptance_of_run, plan_of_run
-from makewhole.model.errors import PermanentError, TransientError
+from makewhole.journal.database import connect
+from makewhole.journal.results import step_progress
+from makewhole.model.errors import MakewholeError, PermanentError, TransientError
+from makewhole.orchestration.task_ids import PUBLISH, SPARK_STEPS
 
 _ENDED = ("success", "failed")
 _POLL_SECONDS = 1.0
+_SECONDS_OF_PROGRESS = 3.0
+_WATCHED = (*SPARK_STEPS, PUBLISH)
 _AWAY_SECONDS = 600.0  # longer than an API server takes to be started again, or moved to another machine
 
 
@@ -59,6 +65,7 @@ class _FollowedRun:
         self._api, self._dag, self._run_id, self._out, self._where = api, dag, run_id, out, where
         self._seen: dict[str, str] = {}
         self._asked_tries: set[int] = set()
+        self._asks_again_at, self._known_progress = 0.0, ""
 
     def look(self, update: Callable[[str], None]) -> str | None:
         """Print what has changed since the last look; return the state in which the run has ended, None before.
@@ -67,11 +74,24 @@ class _FollowedRun:
         tasks = self._api.get(f"{path}/taskInstances", limit=100)["task_instances"]
         for task in sorted(tasks, key=lambda task: task["start_date"] or "9999"):
             _print_change(task, self._seen, self._out, update)
+            if task["state"] == "running" and task["task_id"] in _WATCHED:
+                update(f"{task['task_id']}: running{self._progress()}")
             if task["state"] == "awaiting_input" and task["try_number"] not in self._asked_tries:
                 self._print_question()
                 self._asked_tries.add(task["try_number"])
         state = str(self._api.get(path)["state"])
         return state if state in _ENDED else None
+
+    def _progress(self) -> str:
+        """Return how far the step is that the run is at, where this machine reaches the journal: asked as often as it
+        is written there."""
+        if time.monotonic() >= self._asks_again_at:
+            self._asks_again_at = time.monotonic() + _SECONDS_OF_PROGRESS
+            found = None
+            with suppress(MakewholeError), connect() as journal:
+                found = step_progress.of_run(journal, self._dag, self._run_id)
+            self._known_progress = "" if found is None else f", {found.sentence()}"
+        return self._known_progress
 
     def _print_question(self) -> None:
         """Print what waits for a person, and the command to answer it."""
