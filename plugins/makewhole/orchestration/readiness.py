@@ -50,8 +50,9 @@ def look_at_all(pipeline: Pipeline) -> "Readiness":
     look_at_storage(found)
     look_at_chain(found, found, pipeline.name)
     look_at_signing_key(found, signing_key)  # a window that could not be certified is not begun
-    look_at_spark(found, _fields(SPARK_CONNECTION))
-    look_at_machine(found)
+    spark = _fields(SPARK_CONNECTION)
+    look_at_spark(found, spark)
+    look_at_machine(found, spark)
     look_at_points(found, pipeline)
     return found
 

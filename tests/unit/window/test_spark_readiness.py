@@ -1,13 +1,15 @@
 """Test which connections of Spark are refused before a job is submitted, and which pass."""
 
+from pathlib import Path
+
 import pytest
 
 from makewhole.window.readiness.mistakes import Readiness, Weight
-from makewhole.window.readiness.spark import look_at_spark
+from makewhole.window.readiness.spark import look_at_machine, look_at_spark
 
 pytestmark = pytest.mark.unit
 
-LOCAL = {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}
+LOCAL: dict[str, object] = {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}
 
 
 def found(fields: dict[str, object] | None) -> list[str]:
@@ -48,3 +50,23 @@ def test_a_master_that_spark_knows_passes(fields: dict[str, object]) -> None:
 def test_what_airflow_or_spark_would_refuse_is_named(fields: dict[str, object] | None, words: str) -> None:
     (problem,) = found(fields)
     assert words in problem
+
+
+def found_here(fields: dict[str, object] | None) -> list[str]:
+    readiness = Readiness()
+    look_at_machine(readiness, fields)
+    return [problem.found for problem in readiness.of(Weight.WRONG) if "yarn" in problem.found]
+
+
+def test_yarn_is_refused_where_spark_would_not_find_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    yarn: dict[str, object] = {"conn_type": "spark", "host": "yarn"}
+    for variable in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"):
+        monkeypatch.delenv(variable, raising=False)
+    assert found_here(yarn) == ["names the master yarn, and neither HADOOP_CONF_DIR nor YARN_CONF_DIR is set here"]
+    assert found_here(LOCAL) == found_here(None) == []
+
+    monkeypatch.setenv("YARN_CONF_DIR", "/no/such/folder")
+    (problem,) = found_here(yarn)
+    assert "here YARN_CONF_DIR is /no/such/folder, and there is no such folder" in problem
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    assert found_here(yarn) == []

@@ -21,6 +21,7 @@ _EXAMPLE = '{"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": 
 _HOW = f"Write it as {_EXAMPLE}, or with the master of your cluster (docs/cluster.md)"
 _MASTER = re.compile(r"yarn|local(\[.+\])?|local-cluster\[.+\]|(spark|k8s)://[^/].*")
 _CLIENT = 'Write {"deploy-mode": "client"} into its extra: executors run on the cluster all the same'
+_YARN_FOLDERS = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 _PYTHONS = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
 _VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 
@@ -34,10 +35,11 @@ def look_at_spark(found: Readiness, fields: Mapping[str, object] | None) -> None
             raise ConfigurationError(problems)
 
 
-def look_at_machine(found: Readiness) -> None:
-    """Check that this machine can submit jobs: Java, spark-submit, the files of the jobs, and its Pythons."""
+def look_at_machine(found: Readiness, fields: Mapping[str, object] | None) -> None:
+    """Check that this machine can submit jobs: Java, spark-submit, the files of the jobs, its Pythons, and, for the
+    master that `fields` of the connection name, the settings of YARN."""
     with found.asking("Spark on this machine", "environment"):
-        problems = [*_of_programs(), *_of_jobs(), *_of_pythons()]
+        problems = [*_of_programs(), *_of_jobs(), *_of_pythons(), *_of_yarn(fields)]
         if problems:
             raise ConfigurationError(problems)
 
@@ -118,6 +120,22 @@ def _of_jobs() -> Iterator[Problem]:
     if absent:
         found = f"has no job {', '.join(f'{name}.py' for name in absent)}"
         yield _problem(str(folder), found, "Install makewhole again: the wheel has them", "files")
+
+
+def _of_yarn(fields: Mapping[str, object] | None) -> Iterator[Problem]:
+    """Yield that Spark would not find YARN: it takes the folder from the environment alone, and refuses to begin."""
+    if fields is None or _master(fields) != "yarn":
+        return
+    named = [variable for variable in _YARN_FOLDERS if os.environ.get(variable)]
+    if not any(Path(os.environ[variable]).is_dir() for variable in named):
+        place = " and ".join(f"{variable} is {os.environ[variable]}" for variable in named)
+        found = (
+            f"names the master yarn; here {place}, and there is no such folder"
+            if named
+            else ("names the master yarn, and neither HADOOP_CONF_DIR nor YARN_CONF_DIR is set here")
+        )
+        remedy = f"Set HADOOP_CONF_DIR of the workers to the folder with yarn-site.xml. Without a cluster: {_EXAMPLE}"
+        yield _problem(SPARK_CONNECTION, found, remedy)
 
 
 def _of_pythons() -> Iterator[Problem]:
