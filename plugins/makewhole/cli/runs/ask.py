@@ -6,6 +6,7 @@ import typer
 from rich.console import Console
 
 from makewhole.cli.airflow_api import AirflowRefusedError, access, airflow
+from makewhole.cli.runs.failed_task import failed_task
 from makewhole.cli.runs.follow import follow
 from makewhole.model.errors import PermanentError
 from makewhole.model.pipeline import Pipeline
@@ -41,7 +42,9 @@ def ask_airflow(pipeline: Pipeline, question: str, out: Console) -> dict[str, An
         log = where.log_url(dag, run_id, ASK)
         out.print(f"run {run_id}: {log}")
         if follow(api, dag, run_id, out, where) != "success":
-            raise PermanentError(f"the task that asks did not end well; {log} says why")
+            failed = failed_task(api, dag, run_id, ASK)
+            why = f": {failed.reason}\nIts log: {log}" if failed else f"; {log} says why"
+            raise PermanentError(f"the task that asks did not end well{why}")
         answer: dict[str, Any] = api.get(
             f"/dags/{dag}/dagRuns/{run_id}/taskInstances/{ASK}/xcomEntries/return_value", deserialize="true"
         )["value"]

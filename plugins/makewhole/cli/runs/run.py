@@ -14,13 +14,14 @@ from makewhole.cli.airflow_api import access, airflow
 from makewhole.cli.documents import chosen_windows, unanswered_document, window_document
 from makewhole.cli.environment import Exit, console, exit_of, printable, service_environment
 from makewhole.cli.report import PipelineName, show_windows
+from makewhole.cli.runs.failed_task import FailedTask, failed_task
 from makewhole.cli.runs.follow import follow
 from makewhole.cli.runs.judged_keys import exit_of_keys, judged_keys, show_judged, show_unjudged
 from makewhole.cli.runs.pipeline_dags import wait_for_pipeline
 from makewhole.compensation.planning.unanswered import Unanswered, read_unanswered
 from makewhole.journal import step_failures, windows
 from makewhole.journal.database import connect
-from makewhole.journal.step_failures import StepPlace
+from makewhole.journal.step_failures import StepFailure, StepPlace
 from makewhole.journey.copies import windows_holding
 from makewhole.journey.trace import business_key
 from makewhole.lake.storage import Storage
@@ -274,11 +275,17 @@ def _document(request: _RunRequest, run_id: str) -> dict[str, Any]:
 
 
 def _no_window(journal: PgConnection, request: _RunRequest, run_id: str) -> MakewholeError:
-    """Return why a run opened no window, as its first task has left it in the journal, and where its log is."""
-    url = access().log_url(request.dag, run_id, OPEN_WINDOW)
+    """Return why a run opened no window, as its first task has left it in the journal, or, where Airflow does not have
+    this journal, at Airflow; and where its log is."""
+    where = access()
+    url = where.log_url(request.dag, run_id, OPEN_WINDOW)
     place = StepPlace(pipeline=request.pipeline, step=OPEN_WINDOW, dag=request.dag, run=run_id)
-    failure = step_failures.at(journal, place)
-    if failure is None or failure.run != run_id:
+    left = step_failures.at(journal, place)
+    failure: StepFailure | FailedTask | None = left if left is not None and left.run == run_id else None
+    if failure is None:
+        with airflow(where) as api:
+            failure = failed_task(api, request.dag, run_id, OPEN_WINDOW)
+    if failure is None:
         return TransientError(f"run {run_id} opened no window; the log of its task {OPEN_WINDOW} says why: {url}")
     text = f"run {run_id} opened no window:\n{failure.reason}\nThe log of {OPEN_WINDOW}: {url}"
     return RefusedError(text) if failure.is_permanent else TransientError(text)
