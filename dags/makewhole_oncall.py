@@ -7,7 +7,8 @@ from makewhole.orchestration.dags import oncall_dag, own_oncall_dag
 from makewhole.orchestration.deployment.settings import configured_folders
 
 pipelines, _ = read_pipelines(configured_folders())
-if shared := with_shared_forms(pipelines.values()):
+shared = with_shared_forms(pipelines.values())
+if shared or not pipelines:
     makewhole_oncall = oncall_dag(shared)
 for pipeline in with_own_forms(pipelines.values()):
     globals()[f"makewhole_oncall_{pipeline.name}"] = own_oncall_dag(pipeline)

@@ -46,6 +46,10 @@ after the repair**: then windows of other pipelines may be wrong, too. `makewhol
 """
 
 _ONCALL_DOC = "Choose {what}. *Plan only* changes nothing: it compares, and shows what it would do."
+_NO_PIPELINE = (
+    "There is no pipeline file yet where MAKEWHOLE_PIPELINES, or `pipelines` of the section `[makewhole]`, says: "
+    "`makewhole init` writes one"
+)
 _CONTINUE_DOC = """\
 Goes on with a window that a run left in error, or in the middle: what its steps committed is kept. The next run of the
 pipeline starts this by itself before it opens its own window, and waits for it; the tasks are those of any window.
@@ -130,7 +134,8 @@ def own_oncall_dag(pipeline: Pipeline) -> DAG:
 
 def oncall_dag(pipelines: Sequence[Pipeline]) -> DAG:
     """Make the DAG with a form: any of these pipelines, any interval, now. It needs no schedule and need not be
-    unpaused."""
+    unpaused. Without a pipeline it is there, too: it shows that Airflow has makewhole's DAGs, and found no pipeline
+    file."""
     names = [pipeline.name for pipeline in pipelines]
     choice = Param(
         names[0] if len(names) == 1 else None,
@@ -141,8 +146,8 @@ def oncall_dag(pipelines: Sequence[Pipeline]) -> DAG:
     )
     with DAG(
         dag_id=task_ids.ONCALL_DAG,
-        description="Check and repair one window of a pipeline now",
-        doc_md=_ONCALL_DOC.format(what="pipeline and interval"),
+        description="Check and repair one window of a pipeline now" if names else _NO_PIPELINE,
+        doc_md=_ONCALL_DOC.format(what="pipeline and interval") if names else _NO_PIPELINE,
         schedule=None,
         start_date=START,
         catchup=False,

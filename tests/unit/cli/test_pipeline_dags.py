@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
@@ -10,7 +11,7 @@ import pytest
 from makewhole.cli.airflow_api import AirflowApi
 from makewhole.cli.runs import pipeline_dags
 from makewhole.cli.runs.pipeline_dags import wait_for_pipeline
-from makewhole.model.errors import ConfigurationError
+from makewhole.model.errors import ConfigurationError, TransientError
 
 pytestmark = pytest.mark.unit
 
@@ -29,6 +30,9 @@ class Airflow:
     parsed: int = 0
     own_form: bool | None = None
     """Whether the form of `new` alone is stale; None: there is none."""
+    has_dags: bool = True
+    processor_began: timedelta | None = None
+    """How long ago; None: the user may not see it."""
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         path = request.url.path
@@ -39,6 +43,8 @@ class Airflow:
             self.parsed += 1
             self.names = self.names if self.after_parsing is None else self.after_parsing
             return httpx.Response(201, json={})
+        if not self.has_dags:
+            return self._without_dags(path)
         answers: dict[str, Any] = {
             "/dags/makewhole_oncall/details": {"params": {"pipeline": {"schema": {"enum": self.names}}}},
             "/importErrors": {"import_errors": self.errors},
@@ -51,6 +57,15 @@ class Airflow:
             },
         }
         return httpx.Response(200, json=answers[path])
+
+    def _without_dags(self, path: str) -> httpx.Response:
+        if path == "/jobs":
+            if self.processor_began is None:
+                return httpx.Response(403, text="no")
+            began = (datetime.now(UTC) - self.processor_began).isoformat()
+            return httpx.Response(200, json={"jobs": [{"start_date": began}]})
+        answers = {"/dags": {"dags": []}, "/importErrors": {"import_errors": self.errors}}
+        return httpx.Response(200, json=answers[path]) if path in answers else httpx.Response(404, text="no such DAG")
 
     def _own_form(self) -> list[dict[str, Any]]:
         dag = {"dag_id": "makewhole_oncall_new", "fileloc": "/d/makewhole_oncall.py", "file_token": "makewhole_oncall"}
@@ -116,4 +131,23 @@ def test_the_file_of_another_pipeline_that_is_wrong_stops_no_run(wait: Wait) -> 
 def test_a_pipeline_that_only_this_machine_has_is_not_waited_for(wait: Wait) -> None:
     server = Airflow(names=["old"], after_parsing=["old"])
     with pytest.raises(ConfigurationError, match=r"has no pipeline new; it has old\. Put the pipeline file"):
+        wait(server)
+
+
+def test_an_airflow_that_has_no_dag_of_makewhole_is_not_waited_for(wait: Wait) -> None:
+    server = Airflow(names=[], has_dags=False, processor_began=timedelta(minutes=2))
+    with pytest.raises(ConfigurationError, match=r"has none of makewhole.*MakewholeBundle"):
+        wait(server)
+
+
+@pytest.mark.parametrize("began", [None, timedelta(seconds=5)])
+def test_an_airflow_that_may_be_about_to_read_them_is(wait: Wait, began: timedelta | None) -> None:
+    with pytest.raises(TransientError, match="has not read its DAG files for 120 s"):
+        wait(Airflow(names=[], has_dags=False, processor_began=began))
+
+
+def test_a_dag_file_of_makewhole_that_is_refused_is_there(wait: Wait) -> None:
+    refused = error("makewhole_oncall.py", TRACE)
+    server = Airflow(names=[], has_dags=False, processor_began=timedelta(minutes=2), errors=[refused])
+    with pytest.raises(ConfigurationError, match="is refused, with this import error"):
         wait(server)

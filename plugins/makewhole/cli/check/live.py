@@ -27,7 +27,7 @@ from makewhole.window.readiness.spark import SPARK_CONNECTION, look_at_spark
 
 _errors = console(stderr=True)
 _POOLS = 1000
-_SECONDS_TO_READ = 40.0  # that Airflow may take to read a pipeline file that is new
+_SECONDS_TO_READ = 75.0  # that Airflow may take to read a pipeline file that is new
 
 
 @dataclass(frozen=True, kw_only=True)

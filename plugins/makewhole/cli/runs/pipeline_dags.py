@@ -4,6 +4,7 @@ report its import errors instead of waiting for what they prevent."""
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote
@@ -19,7 +20,20 @@ _POLL_SECONDS = 0.5
 _LONGEST_SECONDS = 120.0
 _GRACE_SECONDS = 10.0
 """How long the API server may go on to show a form that the DAG processor has replaced."""
+_FIRST_GRACE_SECONDS = 45.0
+"""The same for the form without a pipeline, which may be new itself: Airflow stores a DAG again only half a minute
+after it has stored it (`[core] min_serialized_dag_update_interval`)."""
 _MOST = 500
+_PROCESSOR = "DagProcessorJob"
+_FIRST_READING = timedelta(seconds=60)
+_NO_DAGS = Problem(
+    file="Airflow",
+    path="DAGs",
+    found="has none of makewhole, or none that you may see, though it has read its DAG files",
+    remedy="Put makewhole's DAGs into its setting `[dag_processor] dag_bundle_config_list`, one more item: "
+    '{"name": "makewhole", "classpath": "makewhole.orchestration.bundle.MakewholeBundle", "kwargs": {}}, and start its '
+    "DAG processor again",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,22 +53,28 @@ def wait_for_pipeline(
     before it counts as one that does not run.
 
     Raises:
-        ConfigurationError: Airflow refuses the DAG file or the pipeline file, or has read its pipeline files again and
-            this one is not among them.
+        ConfigurationError: Airflow refuses the DAG file or the pipeline file, has read its pipeline files again and
+            this one is not among them, or has long read its DAG files and has none of ours.
         TransientError: Airflow does not read the files.
     """
     names, parsed = _form_names(api, pipeline, dag), _parsed_at(api)
     if pipeline in names:
         return
+    _require_any(api)
     was_asked, refused = _ask_to_parse(api), import_error_of(api, pipeline)
-    started = since_parsed = time.monotonic()
+    started = since_parsed = asked = time.monotonic()
     while pipeline not in (names := _form_names(api, pipeline, dag)):
         error = import_error_of(api, pipeline)
         if error is not None and (not was_asked or error != refused or time.monotonic() - started > _GRACE_SECONDS):
             raise ConfigurationError([_refused(error)])
+        if not names:
+            _require_any(api)
+            if was_asked and time.monotonic() - asked > _GRACE_SECONDS:
+                _ask_to_parse(api)
+                asked = time.monotonic()
         if not was_asked or _parsed_at(api) == parsed or error is not None:
             since_parsed = time.monotonic()
-        if time.monotonic() - since_parsed > _GRACE_SECONDS:
+        if time.monotonic() - since_parsed > (_GRACE_SECONDS if names else _FIRST_GRACE_SECONDS):
             raise ConfigurationError([_not_there(pipeline, dag, names)])
         if time.monotonic() - started > longest_seconds:
             known = ", ".join(names) or "none"
@@ -63,6 +83,33 @@ def wait_for_pipeline(
                 f"{longest_seconds:.0f} s; look whether its DAG processor runs (`makewhole status`)"
             )
         time.sleep(_POLL_SECONDS)
+
+
+def _require_any(api: AirflowApi) -> None:
+    """Return where Airflow shows a DAG of ours, or may do so soon.
+
+    Raises:
+        ConfigurationError: neither.
+    """
+    if not _our_dags(api) and not any(map(_is_ours, _import_errors(api))) and _has_long_read(api):
+        raise ConfigurationError([_NO_DAGS])
+
+
+def _is_ours(error: dict[str, Any]) -> bool:
+    return PurePosixPath(str(error["filename"])).name.startswith("makewhole_")
+
+
+def _has_long_read(api: AirflowApi) -> bool:
+    """Return whether a DAG processor lives that began longer ago than it takes to read the files of ours; False where
+    the user may not see that."""
+    try:
+        jobs = api.get("/jobs", job_type=_PROCESSOR, is_alive="true", order_by="-start_date", limit=1)["jobs"]
+    except AirflowRefusedError as error:
+        if error.status != 403:
+            raise
+        return False
+    began = [datetime.fromisoformat(job["start_date"]) for job in jobs]
+    return bool(began) and datetime.now(UTC) - max(began) > _FIRST_READING
 
 
 def import_error_of(api: AirflowApi, pipeline: str | None = None) -> RefusedFile | None:
