@@ -1,10 +1,12 @@
-"""Build the wheel of this checkout, once for the tests that install it."""
+"""Build the wheel of this checkout, and install it as docs/deploy.md says, once for the tests that need it."""
 
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.integration.stack.deployment import Deployment, Page
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 
@@ -17,3 +19,21 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run(build, cwd=CHECKOUT, check=True, capture_output=True, timeout=120)
     (made,) = folder.glob("*.whl")
     return made
+
+
+@pytest.fixture(scope="package")
+def page() -> Page:
+    """The page that says how makewhole is installed."""
+    return Page.read(CHECKOUT / "docs" / "deploy.md")
+
+
+@pytest.fixture(scope="package")
+def fresh_install(wheel: Path, page: Page, tmp_path_factory: pytest.TempPathFactory) -> Deployment:
+    """An empty environment after the first block of the page. Takes minutes, most of them pip's."""
+    folder = tmp_path_factory.mktemp("installed")
+    venv = folder / "venv"
+    subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True, timeout=120)
+    deployment = Deployment(folder=folder, venv=venv, places={"makewhole-0.1.0-py3-none-any.whl": str(wheel)})
+    for command in page.blocks[0]:
+        deployment.run(command, timeout=1800)
+    return deployment

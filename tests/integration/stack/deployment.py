@@ -4,7 +4,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from makewhole.stack.airflow_server import COMPONENTS
 from makewhole.stack.ports import LOOPBACK, free_ports
 from makewhole.stack.process import ServerProcess
 
+BUNDLES = "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST"
 _CONSOLE = re.compile(r"```console\n(.*?)```", re.DOTALL)
 _SETTING = re.compile(r"^\| (?:connection )?`(\w+)` \| (.*) \|$", re.MULTILINE)
 _LITERAL = re.compile(r"`(\{.*\})`")
@@ -46,19 +46,19 @@ class Page:
 
 @dataclass(kw_only=True)
 class Deployment:
-    """An empty environment in `folder`, and in it what the page's steps make. `places`: what stands for the page's
-    examples of hosts and files. `seconds`: how long each command took."""
+    """What the page's steps make in `folder`, by the programs of the virtual environment `venv`. `places`: what stands
+    for the page's examples of hosts and files. `seconds`: how long each command took."""
 
     folder: Path
+    venv: Path
     places: Mapping[str, str]
     variables: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Make the environment; only the shell's variables are there that are not ours."""
-        subprocess.run([sys.executable, "-m", "venv", str(self.folder / "venv")], check=True, timeout=120)
+        """Begin with the shell's variables that are not ours."""
         shell = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
-        programs = f"{self.folder / 'venv' / 'bin'}:/usr/local/bin:/usr/bin:/bin"
+        programs = f"{self.venv / 'bin'}:/usr/local/bin:/usr/bin:/bin"
         self.variables = shell | {"PATH": programs, "HOME": str(self.folder), "COLUMNS": "200"}
 
     def run(self, command: str, *, expected: int = 0, timeout: float = 600.0) -> str:
@@ -84,7 +84,7 @@ class Deployment:
     def airflow(self) -> Iterator[None]:
         """Run Airflow's components with the variables as they are now; its connections are in its database."""
         processes = [ServerProcess(name=component, directory=self.folder / "run") for component in COMPONENTS]
-        program = str(self.folder / "venv" / "bin" / "airflow")
+        program = str(self.venv / "bin" / "airflow")
         own = {name: value for name, value in self.variables.items() if not name.startswith("AIRFLOW_CONN_")}
         try:
             for process in processes:
