@@ -46,8 +46,8 @@ class Page:
 
 @dataclass(kw_only=True)
 class Deployment:
-    """What the page's steps make in `folder`, by the programs of the virtual environment `venv`. `places`: what stands
-    for the page's examples of hosts and files. `seconds`: how long each command took."""
+    """An installation by the page's steps, in `folder`, with the programs of the virtual environment `venv`. `places`:
+    what stands for the page's examples of hosts and files. `seconds`: how long each command took."""
 
     folder: Path
     venv: Path
