@@ -1,5 +1,10 @@
 """Call every compiled function once, so that none has to be compiled in the middle of a window."""
 
+import os
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
 import numpy as np
 import pyarrow as pa
 from google.protobuf.empty_pb2 import Empty
@@ -25,6 +30,7 @@ from makewhole.native.plain_decimals import fraction_sizes
 from makewhole.postgres.read.copy_binary import render
 from makewhole.postgres.read.copy_binary.walk import RowWalk
 
+_NONE = np.zeros(1, dtype=np.int32)
 _VALUE = b'{"id":"a long enough key"}'
 _DIVIDED = pa.array([b'{"lines":[1]}'])
 _HEADERS = b"\x02" + b"\x02n" + b"\x02h"
@@ -34,37 +40,76 @@ _RECORD = bytes([2 * len(_BODY)]) + _BODY
 _COPY = b"PGCOPY\n\xff\r\n\x00" + bytes(8) + b"\x00\x01" + b"\x00\x00\x00\x02" + b"\x00\x07" + b"\xff\xff"
 
 
-def compile_all() -> None:
-    """Read one record, copied and as a view, and decode its value; divide one; scan an empty value of each binary
-    format; write a number, mark a position, look one up; look one key up in a filter, make its digest; pair keys, and
-    versions; read one row."""
+def _decode_records() -> None:
+    """Read one record, copied and as a view, and decode its value."""
     batch = Batch(0, 0, 2, 0, 0, 0, 0, 0, -1, -1, -1, 1, 0, len(_RECORD))
     for has_views in (False, True):
         [part] = decode(0, [BatchToDecode(batch, _RECORD, 0, 1, False)], has_views=has_views)
         decode_values(part.columns, ValueShape(key=("$.id",), compare={}))
+
+
+def _divide_json() -> None:
+    """Divide one value, copied and as a view."""
     for values in (_DIVIDED, _DIVIDED.cast(pa.binary_view())):
         divide_json(values, ("lines",), ("lines",))
-    none = np.zeros(1, dtype=np.int32)
-    avro_scan.scan(avro_scan.Bodies(Content(_COPY).bytes, none, none), compile_schema(_RECORD_TYPE, ()).steps, 0)
-    empty_message = protobuf_scan.Messages(Content(_COPY).bytes, none, none)
-    protobuf_scan.scan(empty_message, compile_type(Empty.DESCRIPTOR, ()).types, 0)
+
+
+def _scan_avro() -> None:
+    """Scan an empty value."""
+    bodies = avro_scan.Bodies(Content(_COPY).bytes, _NONE, _NONE)
+    avro_scan.scan(bodies, compile_schema(_RECORD_TYPE, ()).steps, 0)
+
+
+def _scan_protobuf() -> None:
+    """Scan an empty value."""
+    messages = protobuf_scan.Messages(Content(_COPY).bytes, _NONE, _NONE)
+    protobuf_scan.scan(messages, compile_type(Empty.DESCRIPTOR, ()).types, 0)
+
+
+def _read_rows() -> None:
+    """Read one row, and write its number."""
     number = RowWalk(1).rows(_COPY).fields(0)
-    fraction_sizes(Content(_COPY).bytes, none, none)
-    read_moments(Content(_COPY).bytes, none, none, 6)
-    Blobs(starts=none, lengths=none).are_ascii(Content(_COPY))
     render.render(render.Rule(render.INTEGER), number)
     render.read_numbers(render.NUMBER, number)
-    number_zero = np.zeros(1, dtype=np.int64)
-    numbered_texts(("", ""), [number_zero])
-    marked(number_zero, number_zero, number_zero, 0, 2)
-    among_runs((number_zero, number_zero), number_zero, 1, (number_zero, number_zero))
-    words = np.zeros(1, dtype=np.uint64)
+
+
+def _read_texts() -> None:
+    """Read no number, no moment and no text."""
+    fraction_sizes(Content(_COPY).bytes, _NONE, _NONE)
+    read_moments(Content(_COPY).bytes, _NONE, _NONE, 6)
+    Blobs(starts=_NONE, lengths=_NONE).are_ascii(Content(_COPY))
+
+
+def _judge() -> None:
+    """Mark a position, look one up; look one key up in a filter, make its digest; pair keys, and versions."""
+    zero, words, copies = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.uint64), empty(KEYS)
+    numbered_texts(("", ""), [zero])
+    marked(zero, zero, zero, 0, 2)
+    among_runs((zero, zero), zero, 1, (zero, zero))
     maybe_in(build_filter(words, words), words, words)
     sum_of_matched_lines(words, words, words)
-    copies = empty(KEYS)
     find_clean_keys(copies, copies, "", copies)
     find_clean_versions(copies, copies, "", copies, NOTHING_BEFORE)
 
 
+CALLS: tuple[Callable[[], None], ...] = (
+    _divide_json,
+    _scan_protobuf,
+    _scan_avro,
+    _read_rows,
+    _decode_records,
+    _read_texts,
+    _judge,
+)
+"""What calls all compiled functions, each of them once; what takes longest to compile comes first."""
+
+
+def compile_all(processes: int) -> None:
+    """Compile what was not compiled yet, in so many processes."""
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        for call in [pool.submit(call) for call in CALLS]:
+            call.result()
+
+
 if __name__ == "__main__":
-    compile_all()
+    compile_all(len(os.sched_getaffinity(0)))
