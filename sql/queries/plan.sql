@@ -1,6 +1,7 @@
 -- lock_window_plan --
--- Allow one freeze at a time per window revision; released at the end of the transaction.
-select pg_advisory_xact_lock(hashtextextended('makewhole plan ' || %(pipeline)s || '/' || %(number)s || '/' || %(revision)s, 0))
+-- Allow one freeze at a time per window: two of its revisions see each other's plan. Released at the end of the
+-- transaction.
+select pg_advisory_xact_lock(hashtextextended('makewhole plan ' || %(pipeline)s || '/' || %(number)s, 0))
 
 -- plan_of_window --
 -- Read the plan that was frozen for a window revision, if any.
@@ -46,11 +47,12 @@ where id = %(plan)s
 for update
 
 -- plans_before --
--- Read the plans of earlier revisions of a window that could still write, or whose receipts are not all known.
+-- Read the plans of other revisions of a window that were frozen before its own, and could still write, or whose receipts
+-- are not all known.
 select id, pipeline, number as window, revision, sha256, payload_uri, counts, state, reason, undoes,
 payload_sha256, control, records_per_second, began_at, ended_at, log_ends, asked_until
 from makewhole.plan
-where pipeline = %(pipeline)s and number = %(number)s and revision < %(revision)s and settled_at is null
+where pipeline = %(pipeline)s and number = %(number)s and revision <> %(revision)s and settled_at is null
 and (state not in ('done', 'refused', 'rejected') or state = 'rejected' and began_at is not null)
 order by frozen_at
 

@@ -110,7 +110,8 @@ def get_plan(journal: PgConnection, plan_id: str, *, is_locked: bool = False) ->
 
 
 def plans_before(journal: PgConnection, pipeline: str, window: int, revision: int) -> list[StoredPlan]:
-    """Return the plans of earlier revisions of a window that could still write, or whose receipts are not all known."""
+    """Return the plans of other revisions of a window that are there already, and could still write, or whose receipts
+    are not all known."""
     parameters = {"pipeline": pipeline, "number": window, "revision": revision}
     return _plans(journal, "plans_before", **parameters)
 

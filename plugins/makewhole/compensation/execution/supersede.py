@@ -11,7 +11,7 @@ from makewhole.compensation.execution.targets import Target
 from makewhole.compensation.execution.writers import open_writer
 from makewhole.journal import plans
 from makewhole.journal.database import JournalSession
-from makewhole.model.errors import PermanentError
+from makewhole.model.errors import PermanentError, RefusedError
 from makewhole.model.plan import PlanState
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
@@ -24,9 +24,15 @@ def end_earlier_plans(journal_dsn: str, journal: PgConnection, window: Window, t
     """End every plan of earlier revisions of the window.
 
     Raises:
+        RefusedError: a later revision has a plan already, which is the one that repairs the window.
         TransientError: one of them is running: wait until it ends.
     """
     for stored in plans.plans_before(journal, window.pipeline, window.number, window.revision):
+        if stored.plan.revision > window.revision:
+            raise RefusedError(
+                f"{window.label} is judged again as revision {stored.plan.revision}, whose plan {stored.plan.id} "
+                "repairs it; this revision repairs nothing"
+            )
         supersede(journal_dsn, stored.plan.id, targets, window.revision)
 
 

@@ -1,6 +1,7 @@
 """Test several plans for the same keys: only the newest revision's runs, and nothing is written twice."""
 
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
@@ -11,6 +12,8 @@ from makewhole.compensation.execution.pace import PlanProgress
 from makewhole.compensation.execution.run_plan import run_plan
 from makewhole.compensation.execution.supersede import supersede
 from makewhole.compensation.freezing import payload_file
+from makewhole.compensation.freezing.freeze import FreezeRequest
+from makewhole.compensation.plan_window import freeze_plan
 from makewhole.journal import leases
 from makewhole.journal.database import connect
 from makewhole.kafka.replay import FencedError, ReplayWriter
@@ -19,6 +22,7 @@ from makewhole.model.actions import Payload, PayloadExtra
 from makewhole.model.errors import LeaseLostError, RefusedError, TransientError
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Finding, Verdict
+from makewhole.model.window import Window
 from makewhole.postgres.connect import connect as connect_to_target
 from makewhole.postgres.write.receipts import begin_chunk
 from makewhole.tables.receipts import ChunkId
@@ -37,6 +41,35 @@ def test_a_plan_of_a_later_revision_takes_the_place_of_one_that_waits(world: Pla
         world.run(first.id)
     world.run(second.id)
     _assert_each_once(world)
+
+
+def test_two_revisions_that_are_planned_at_once_do_not_both_write(world: PlanWorld) -> None:
+    """As two runs of one window at once make them: whichever is frozen first, the later one repairs."""
+    findings = _findings(world)
+    requests = [_request(world, world.open_revision(findings), findings) for _ in range(2)]
+    with ThreadPoolExecutor(2) as pool:
+        frozen = [pool.submit(freeze_plan, world.journal, request, world.sources) for request in requests]
+    ends = [future.exception() for future in frozen]
+    [(plan, revision)] = world.journal_sql("select id, revision from makewhole.plan where state <> 'rejected'")
+    assert (revision, [type(end) for end in ends if end is not None]) in ((2, []), (2, [RefusedError])), ends
+    world.run(plan)
+    _assert_each_once(world)
+
+
+def test_an_earlier_revision_freezes_no_plan_beside_the_one_of_a_later(world: PlanWorld) -> None:
+    findings = _findings(world)
+    first, second = (_request(world, world.open_revision(findings), findings) for _ in range(2))
+    later = freeze_plan(world.journal, second, world.sources).plan
+    assert later is not None
+    with pytest.raises(RefusedError, match=f"is judged again as revision 2, whose plan {later.id} repairs it"):
+        freeze_plan(world.journal, first, world.sources)
+    assert world.journal_sql("select id from makewhole.plan") == [(later.id,)]
+    world.run(later.id)
+    _assert_each_once(world)
+
+
+def _request(world: PlanWorld, window: Window, findings: list[Finding]) -> FreezeRequest:
+    return FreezeRequest(pipeline=world.pipeline, window=window, findings=findings, window_keys=1_000_000)
 
 
 def test_the_successor_is_named_though_whoever_ended_the_plan_before_it_was_killed(world: PlanWorld) -> None:
