@@ -20,6 +20,7 @@ from makewhole.stack.settings import home_folder
 
 _POLL_SECONDS = 1.0
 _DAG_SECONDS = 120.0
+_PAGE = 100  # the most that Airflow sends at once, unless it is configured otherwise
 _USER, _PASSWORD = "MAKEWHOLE_AIRFLOW_USER", "MAKEWHOLE_AIRFLOW_PASSWORD"
 URL_VARIABLE = "MAKEWHOLE_AIRFLOW_URL"
 TOKEN_VARIABLE = "MAKEWHOLE_AIRFLOW_TOKEN"
@@ -164,6 +165,16 @@ class AirflowApi:
         """Send GET to a path below `/api/v2`."""
         return self._answer("GET", path, params=query)
 
+    def get_all(self, path: str, name: str, **query: str | int) -> list[dict[str, Any]]:
+        """Send GET to a path whose answer is a list called `name`, until all of it is there: Airflow cuts it at
+        `[api] maximum_page_limit`, whatever is asked for."""
+        found: list[dict[str, Any]] = []
+        while True:
+            answer = self.get(path, **query, limit=_PAGE, offset=len(found))
+            found += answer[name]
+            if not answer[name] or len(found) >= answer["total_entries"]:
+                return found
+
     def send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Send any other method, with a JSON body."""
         return self._answer(method, path, json=body)
@@ -194,7 +205,7 @@ class AirflowApi:
         deadline = time.monotonic() + _DAG_SECONDS
         while not self.has_dag(dag):
             if time.monotonic() > deadline:
-                errors = [error["stack_trace"] for error in self.get("/importErrors")["import_errors"]]
+                errors = [error["stack_trace"] for error in self.get_all("/importErrors", "import_errors")]
                 raise TransientError(
                     f"Airflow does not show the DAG {dag}; look at `makewhole status`, and at its import errors: "
                     f"{errors or 'none'}"

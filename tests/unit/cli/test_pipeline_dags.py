@@ -31,6 +31,7 @@ class Airflow:
     own_form: bool | None = None
     """Whether the form of `new` alone is stale; None: there is none."""
     has_dags: bool = True
+    other_dags: int = 0
     processor_began: timedelta | None = None
     """How long ago; None: the user may not see it."""
 
@@ -47,7 +48,7 @@ class Airflow:
             return self._without_dags(path)
         answers: dict[str, Any] = {
             "/dags/makewhole_oncall/details": {"params": {"pipeline": {"schema": {"enum": self.names}}}},
-            "/importErrors": {"import_errors": self.errors},
+            "/importErrors": {"import_errors": self.errors, "total_entries": len(self.errors)},
             "/dags": {
                 "dags": [
                     {"dag_id": dag, "fileloc": f"/d/{dag}.py", "file_token": dag, "last_parsed_time": str(self.parsed)}
@@ -56,7 +57,14 @@ class Airflow:
                 + self._own_form()
             },
         }
+        if path == "/dags":
+            return httpx.Response(200, json=self._page(answers[path]["dags"], int(request.url.params["offset"])))
         return httpx.Response(200, json=answers[path])
+
+    def _page(self, dags: list[dict[str, Any]], offset: int) -> dict[str, Any]:
+        """Return as many as Airflow sends at once, whatever is asked for."""
+        others = [{**dags[0], "dag_id": f"makewhole_ask_p{number}"} for number in range(self.other_dags)]
+        return {"dags": [*others, *dags][offset : offset + 100], "total_entries": len(others) + len(dags)}
 
     def _without_dags(self, path: str) -> httpx.Response:
         if path == "/jobs":
@@ -64,7 +72,10 @@ class Airflow:
                 return httpx.Response(403, text="no")
             began = (datetime.now(UTC) - self.processor_began).isoformat()
             return httpx.Response(200, json={"jobs": [{"start_date": began}]})
-        answers = {"/dags": {"dags": []}, "/importErrors": {"import_errors": self.errors}}
+        answers = {
+            "/dags": {"dags": [], "total_entries": 0},
+            "/importErrors": {"import_errors": self.errors, "total_entries": len(self.errors)},
+        }
         return httpx.Response(200, json=answers[path]) if path in answers else httpx.Response(404, text="no such DAG")
 
     def _own_form(self) -> list[dict[str, Any]]:
@@ -99,6 +110,10 @@ def test_a_pipeline_with_a_form_of_its_own_is_known_by_it_alone(wait: Wait) -> N
     for server in (Airflow(names=["new"], own_form=True), Airflow(names=["new"])):
         with pytest.raises(ConfigurationError, match=r"makewhole_oncall_new: has no pipeline new; it has none\."):
             wait(server, "makewhole_oncall_new")
+
+
+def test_a_form_is_found_behind_more_dags_than_airflow_sends_at_once(wait: Wait) -> None:
+    wait(Airflow(names=[], own_form=False, other_dags=250), "makewhole_oncall_new")
 
 
 def test_a_pipeline_that_is_known_is_not_asked_for_again(wait: Wait) -> None:

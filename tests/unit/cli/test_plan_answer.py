@@ -42,10 +42,12 @@ class Airflow:
     plan: str | None = PLAN
     asked: list[str] = field(default_factory=list)
     sent: list[tuple[str, Any]] = field(default_factory=list)
+    waiting: list[str | None] = field(default_factory=list)
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         if request.method == "GET":
             self.asked.append(request.url.path)
+            self.waiting += [request.url.params.get("state")] * (request.url.path == QUESTIONS)
             return self._questions() if request.url.path == QUESTIONS else self._xcom()
         self.sent.append((request.url.path, json.loads(request.content)))
         return httpx.Response(self.status, json={"detail": "said by Airflow"})
@@ -55,7 +57,7 @@ class Airflow:
         other = {"subject": "Other", "body": self.body, "task_instance": {**task, "dag_id": "payroll"}}
         people = [{"id": "anna", "name": "anna"}, {"id": "ben", "name": "ben"}]
         mine = {"subject": "Repair 7", "body": self.body, "task_instance": task, "assigned_users": people}
-        return httpx.Response(200, json={"hitl_details": [other, mine]})
+        return httpx.Response(200, json={"hitl_details": [other, mine], "total_entries": 2})
 
     def _xcom(self) -> httpx.Response:
         if self.plan is None:
@@ -97,6 +99,7 @@ def test_the_summary_is_shown_and_the_answer_goes_to_the_task_that_asks(
         f"{said}: plan {PLAN}",
     ]
     assert airflow.asked == [QUESTIONS, XCOM]
+    assert airflow.waiting == ["awaiting_input"], "an answer to a task that was marked or cleared is lost"
     assert airflow.sent == [(PATH, {"chosen_options": [option], "params_input": {}})]
 
 

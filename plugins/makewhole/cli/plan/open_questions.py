@@ -12,8 +12,11 @@ _NOT_FOUND = 404
 
 def open_questions(api: AirflowApi) -> Iterator[dict[str, Any]]:
     """Yield Airflow's own description of each of ours: `task_instance`, `subject`, `body`, `assigned_users`. Those of
-    makewhole's DAGs come first, then those of windows in DAGs of people's own."""
-    asked = api.get("/dags/~/dagRuns/~/hitlDetails", response_received="false", limit=100)["hitl_details"]
+    makewhole's DAGs come first, then those of windows in DAGs of people's own. Questions of tasks that wait no more,
+    having been marked or cleared, are there without an answer for ever, and an answer to them is taken and lost."""
+    asked = api.get_all(
+        "/dags/~/dagRuns/~/hitlDetails", "hitl_details", response_received="false", state="awaiting_input"
+    )
     yield from (question for question in asked if is_our_dag(question["task_instance"]["dag_id"]))
     for question in asked:
         task = question["task_instance"]

@@ -23,7 +23,6 @@ _GRACE_SECONDS = 10.0
 _FIRST_GRACE_SECONDS = 45.0
 """The same for the form without a pipeline, which may be new itself: Airflow stores a DAG again only half a minute
 after it has stored it (`[core] min_serialized_dag_update_interval`)."""
-_MOST = 500
 _PROCESSOR = "DagProcessorJob"
 _FIRST_READING = timedelta(seconds=60)
 _NO_DAGS = Problem(
@@ -125,12 +124,11 @@ def import_error_of(api: AirflowApi, pipeline: str | None = None) -> RefusedFile
 def _import_errors(api: AirflowApi) -> list[dict[str, Any]]:
     """Return all import errors; none where the user may not see them."""
     try:
-        found: list[dict[str, Any]] = api.get("/importErrors", limit=_MOST)["import_errors"]
+        return api.get_all("/importErrors", "import_errors")
     except AirflowRefusedError as error:
         if error.status != 403:
             raise
         return []
-    return found
 
 
 def _file_of(pipeline: str) -> str | None:
@@ -160,10 +158,7 @@ def _parsed_at(api: AirflowApi) -> str | None:
 
 
 def _our_dags(api: AirflowApi) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = api.get("/dags", limit=_MOST, dag_id_pattern="makewhole_", exclude_stale="false")[
-        "dags"
-    ]
-    return found
+    return api.get_all("/dags", "dags", dag_id_pattern="makewhole_", exclude_stale="false")
 
 
 def _ask_to_parse(api: AirflowApi) -> bool:
