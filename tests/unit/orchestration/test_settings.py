@@ -56,7 +56,7 @@ def test_the_journal_is_where_airflow_s_connection_says(monkeypatch: pytest.Monk
     export_settings({})
 
     assert journal_dsn() == "postgresql://me:secret@db:5432/journal"
-    monkeypatch.delenv("AIRFLOW_CONN_AUDIT_DB")
+    del os.environ["AIRFLOW_CONN_AUDIT_DB"]
 
 
 def test_airflow_is_not_asked_for_a_connection_where_a_uri_says_where_the_journal_is(

@@ -89,7 +89,7 @@ def test_a_run_of_a_moment_covers_what_came_since_the_last_window(run_type: str)
     assert (requested(run_type, before, moment).start, requested(run_type, before, moment).end) == (before, moment)
 
 
-def requested(run_type: str, start: datetime | None, end: datetime | None) -> Any:
+def requested(run_type: str, start: datetime | None, end: datetime | None, **params: Any) -> Any:
     """Return what is asked for by a run of a DAG of one's own, which has no form."""
     run = SimpleNamespace(
         dag_id="nightly",
@@ -99,7 +99,13 @@ def requested(run_type: str, start: datetime | None, end: datetime | None) -> An
         data_interval_end=end,
         triggering_user_name=None,
     )
-    return opening._window_request({"dag_run": run, "params": {}})
+    return opening._window_request({"dag_run": run, "params": params})
+
+
+def test_params_of_ones_own_are_no_form_of_a_window() -> None:
+    theirs = {"from": "2026-01-01", "to": "ops@example.org", "plan_only": "no", "reason": "theirs", "read_again": True}
+    request = requested("manual", None, None, **theirs)
+    assert (request.start, request.plan_only, request.reason, request.read_again) == (None, False, None, False)
 
 
 @pytest.mark.parametrize("run_type", ["manual", "asset_triggered", "scheduled"])

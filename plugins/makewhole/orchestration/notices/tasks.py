@@ -41,7 +41,9 @@ def pipeline_of(context: Mapping[str, Any]) -> str | None:
     opened = context["ti"].xcom_pull(task_ids=task_ids.OPEN_WINDOW)
     if isinstance(opened, dict):
         return str(opened["pipeline"])
-    named = task_ids.pipeline_of_dag(context["ti"].dag_id) or context["params"].get("pipeline")
+    dag = context["ti"].dag_id
+    form = context["params"] if task_ids.is_our_dag(dag) else {}
+    named = task_ids.pipeline_of_dag(dag) or form.get("pipeline")
     return None if named is None else str(named)
 
 

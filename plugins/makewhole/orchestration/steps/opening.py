@@ -13,7 +13,7 @@ from makewhole.orchestration.access import requested_name
 from makewhole.orchestration.steps.recorded_failure import is_by_form, recorded
 from makewhole.orchestration.steps.step import step
 from makewhole.orchestration.steps.window_of_run import load_ready_pipeline, opened_window
-from makewhole.orchestration.task_ids import POLL_SECONDS, request_id
+from makewhole.orchestration.task_ids import POLL_SECONDS, is_our_dag, request_id
 
 if TYPE_CHECKING:
     from makewhole.window.opening.interval import Request
@@ -85,14 +85,16 @@ def log_opened(opened: "OpenedWindow", remark: str) -> dict[str, Any]:
 
 
 def _window_request(context: Mapping[str, Any]) -> "Request":
-    """Return the interval of a scheduled run, or the one in the form.
+    """Return the interval of a scheduled run, or the one in the form. A DAG of people's own has no form: its params are
+    theirs, whatever their names.
 
     A run of a plain cron string is of a moment, and has an interval without length: its window reaches from where the
     last one ended to that moment.
     """
     from makewhole.window.opening.interval import Request
 
-    run, form = context["dag_run"], context["params"]
+    run = context["dag_run"]
+    form = context["params"] if is_our_dag(run.dag_id) else {}
     if not is_by_form(run):
         start, end = run.data_interval_start, run.data_interval_end
         if start == end:
