@@ -1,11 +1,14 @@
 -- limit_idle --
--- Make the server end the transaction of a client that stopped, and a statement that hangs; for this transaction only.
+-- Make the server end the transaction of a client that stopped, and a statement that hangs, and have its times in UTC; for
+-- this transaction only.
 select set_config('idle_in_transaction_session_timeout', %(milliseconds)s::text, true) as idle,
-    set_config('statement_timeout', %(statement_milliseconds)s::text, true) as statement
+    set_config('statement_timeout', %(statement_milliseconds)s::text, true) as statement,
+    set_config('timezone', 'UTC', true) as timezone
 
 -- limit_statements --
--- Make the server end a statement that hangs; for the session.
-select set_config('statement_timeout', %(milliseconds)s::text, false)
+-- Make the server end a statement that hangs, and have its times in UTC; for the session.
+select set_config('statement_timeout', %(milliseconds)s::text, false) as statement,
+    set_config('timezone', 'UTC', false) as timezone
 
 -- acquire_lease --
 -- Take the lease when it is free, expired, or held under the same name; every take-over raises the epoch.

@@ -14,10 +14,10 @@ set dag = excluded.dag, run = excluded.run, is_permanent = excluded.is_permanent
     is_final = known.is_final or excluded.is_final, failed_at = clock_timestamp();
 
 -- end_tries --
--- Write that a step is not tried again in its run.
+-- Write that a step is not tried again in its run. The run is of one pipeline: which one, a callback of Airflow's does not
+-- know in a DAG of people's own.
 update makewhole.step_failure set is_final = true
-where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s and step = %(step)s
-    and dag = %(dag)s and run = %(run)s;
+where number = %(number)s and revision = %(revision)s and step = %(step)s and dag = %(dag)s and run = %(run)s;
 
 -- forget --
 -- Remove what was written of a step: it has ended well.

@@ -1,11 +1,17 @@
 -- What waits for a person, over all pipelines.
 
 -- plans --
--- Read the plans that wait for an answer, and those that are paused.
+-- Read the plans that wait for an answer, those that are paused, and the undos that were begun and are carried out by no
+-- task: no later run of a pipeline goes on with one.
 select plan.id as subject, plan.pipeline, plan.number as window, plan.revision, plan.undoes, plan.counts, plan.reason,
-    plan.state, plan.frozen_at as since, plan.asked_until as until
+    plan.state, plan.control = 'pause' as is_paused, plan.frozen_at as since, plan.asked_until as until
 from makewhole.plan
-where plan.state = 'awaiting_approval' or plan.state in ('approved', 'running') and plan.control = 'pause'
+where plan.state = 'awaiting_approval' or plan.state in ('approved', 'running') and (
+    plan.control = 'pause'
+    or plan.undoes is not null and plan.began_at is not null and not exists (
+        select from makewhole.lease where resource = 'plan ' || plan.id and expires_at > clock_timestamp()
+    )
+)
 order by plan.asked_until nulls last, plan.frozen_at;
 
 -- acceptances --
@@ -25,15 +31,16 @@ order by failed_at;
 -- windows --
 -- Read the windows that are not certified, in their newest revision, with the keys that their last results leave open and
 -- that are not accepted, and with the plan that no task carries out any more. Open ones only where a step broke and is
--- not tried again.
+-- not tried again; certified ones only where that step comes behind the certificate.
 select newest.pipeline, newest.number as window, newest.revision, newest.state, newest.reason, newest.plan_only,
     newest.opened_at as since, broken.step, broken.dag, broken.run, broken.reason as step_reason, begun.plan,
-    coalesce(left_open.findings, 0)::bigint as findings
+    undone.plan as undone, coalesce(left_open.findings, 0)::bigint as findings
 from makewhole.window as newest
 left join lateral (
     select step, dag, run, reason from makewhole.step_failure as failure
     where (failure.pipeline, failure.number, failure.revision) = (newest.pipeline, newest.number, newest.revision)
-        and (failure.is_final or newest.state <> 'open')
+        and (failure.is_final or newest.state not in ('open', 'certified'))
+        and (newest.state <> 'certified' or step in ('publish', 'restore', 'reopen'))
     order by failed_at desc limit 1
 ) as broken on true
 left join lateral (
@@ -41,6 +48,11 @@ left join lateral (
     where (pipeline, number, revision) = (newest.pipeline, newest.number, newest.revision)
         and undoes is null and state in ('approved', 'running') and not newest.plan_only
 ) as begun on true
+left join lateral (
+    select undoes as plan from makewhole.plan
+    where (pipeline, number, revision) = (newest.pipeline, newest.number, newest.revision) and undoes is not null
+    order by frozen_at desc limit 1
+) as undone on true
 left join lateral (
     select sum((counts ->> verdict)::bigint) - (
             select count(*) from makewhole.accepted_now
@@ -54,7 +66,7 @@ left join lateral (
     ) as last_results
     cross join unnest(%(verdicts)s) as verdict
 ) as left_open on true
-where newest.is_newest and (newest.state in ('error', 'gaps', 'not_known') or newest.state = 'open' and broken.step is not null)
+where newest.is_newest and (newest.state in ('error', 'gaps', 'not_known') or newest.state in ('open', 'certified') and broken.step is not null)
 order by newest.pipeline, newest.number;
 
 -- is_at_work --
@@ -78,7 +90,7 @@ select exists (
 -- refused --
 -- Read the plans that were refused as a whole, of windows that are not certified, in their newest revision.
 select plan.id as subject, plan.pipeline, plan.number as window, plan.revision, plan.undoes, plan.counts, plan.reason,
-    plan.state, plan.frozen_at as since, null::timestamptz as until
+    plan.state, false as is_paused, plan.frozen_at as since, null::timestamptz as until
 from makewhole.plan
 join makewhole.window as newest using (pipeline, number, revision)
 where plan.state = 'refused' and newest.is_newest and newest.state in ('error', 'gaps', 'not_known', 'open')

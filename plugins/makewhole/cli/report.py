@@ -21,6 +21,7 @@ from makewhole.model.text import REPEATS, counted
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import WindowState
 from makewhole.orchestration.notices.waiting_items import lines_of, unopened_items
+from makewhole.orchestration.task_ids import BEHIND_CERTIFICATE
 from makewhole.window.readers.copier_text import copier_sentence
 from makewhole.window.readers.partitions_missing import PARTITIONS, partitions_sentence
 from makewhole.window.readers.sink_text import SINK, sink_sentences
@@ -44,13 +45,13 @@ def windows(
     pipeline: PipelineName, window: WindowNumber = None, last: Last = _LISTED, json: AsJsonLines = False
 ) -> None:
     """List the newest windows of a pipeline, oldest first, each in its newest revision; above them the run that could
-    open none since, and why."""
+    open none since, and why (with --json as `makewhole todo --json` has it: its `window` is null)."""
     with service_environment(), connect() as journal:
         chosen = chosen_windows(journal, pipeline, window, revision=None, most=last or None)
         documents = [window_document(journal, chosen_window) for chosen_window in chosen]
-        unopened = [] if window is not None or json else unopened_items(journal, pipeline, log_url)
+        unopened = [] if window is not None else unopened_items(journal, pipeline, log_url)
     if json:
-        for document in documents:
+        for document in [*(item.document() for item in unopened), *documents]:
             typer.echo(json_format.dumps(document, ensure_ascii=False))
         return
     for item in unopened:
@@ -186,23 +187,25 @@ def _accepted(document: dict[str, Any]) -> list[str]:
 
 
 def _what_waits(document: dict[str, Any]) -> list[str]:
-    """Return, of a window that is not certified, what happened to its plan and certificate, and which step broke. What
+    """Return, of a window that is not certified, what happened to its plan and certificate; and which step broke. What
     the reason of the window says is not said again."""
-    if document["state"] == WindowState.CERTIFIED.value:
-        return []
     known = document["reason"] or ""
-    return [
-        *_plan_sentences(document, known),
-        *_revoked_sentences(document["revoked"], known),
-        *(failure_sentence(failure, known) for failure in document["failed_steps"]),
-    ]
+    is_certified = document["state"] == WindowState.CERTIFIED.value
+    of_plan = [] if is_certified else _plan_sentences(document, known)
+    of_chain = [] if is_certified else _revoked_sentences(document["revoked"], known)
+    return [*of_plan, *of_chain, *(failure_sentence(failure, known) for failure in _failed_steps(document))]
+
+
+def _failed_steps(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the steps of a window that broke and have not ended well since; of a certified window those that come
+    behind its certificate: what broke before it was in the way no more."""
+    is_certified = document["state"] == WindowState.CERTIFIED.value
+    return [failed for failed in document["failed_steps"] if not is_certified or failed["step"] in BEHIND_CERTIFICATE]
 
 
 def _logs(document: dict[str, Any]) -> list[str]:
-    """Return, of a window that is not certified, where the log of each step is that broke."""
-    if document["state"] == WindowState.CERTIFIED.value:
-        return []
-    return [f"the log of {failed['step']}: {failed['log']}" for failed in document["failed_steps"] if failed["log"]]
+    """Return where the log of each step is that broke."""
+    return [f"the log of {failed['step']}: {failed['log']}" for failed in _failed_steps(document) if failed["log"]]
 
 
 def _plan_sentences(document: dict[str, Any], known: str) -> list[str]:

@@ -14,7 +14,8 @@ _run = statements_of("waiting")
 
 @dataclass(frozen=True, kw_only=True)
 class WaitingPlan:
-    """A plan that waits for an answer, or is paused. `undoes`: the plan that it takes back. `until` None: not known."""
+    """A plan that waits for an answer, is paused, or takes the plan `undoes` back and was left at that. `until` is None
+    where it is not known."""
 
     subject: str
     pipeline: str
@@ -24,6 +25,7 @@ class WaitingPlan:
     counts: Mapping[str, int]
     reason: str | None
     state: PlanState
+    is_paused: bool
     since: datetime
     until: datetime | None
 
@@ -57,9 +59,9 @@ class UnopenedRun:
 
 @dataclass(frozen=True, kw_only=True)
 class WaitingWindow:
-    """A window that is not certified. `findings`: the keys that it leaves open. `step`, `dag`, `run` and `step_reason`
-    are of the step that broke last, None without one. `plan` was begun, or could be, and the window was closed without
-    its end."""
+    """A window that is not certified, or behind whose certificate a step broke. `findings`: the keys left open in it.
+    `step`, `dag`, `run` and `step_reason` are of the step that broke last, None without one. `plan` was begun, or could
+    be, and the window was closed without its end; `undone` is the last one that was to be taken back."""
 
     pipeline: str
     window: int
@@ -74,6 +76,7 @@ class WaitingWindow:
     run: str | None
     step_reason: str | None
     plan: str | None
+    undone: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +100,7 @@ class Certified:
 
 
 def plans(journal: PgConnection) -> list[WaitingPlan]:
-    """Return the plans that wait for an answer or are paused; first what ends first."""
+    """Return the plans that wait for an answer, are paused or were left unfinished; first what ends first."""
     return records(WaitingPlan, _run(journal, "plans"))
 
 
@@ -112,7 +115,7 @@ def unopened(journal: PgConnection) -> list[UnopenedRun]:
 
 
 def windows(journal: PgConnection) -> list[WaitingWindow]:
-    """Return the windows that are not certified, in their newest revision."""
+    """Return the windows that are not certified, or behind whose certificate a step broke, in their newest revision."""
     return records(WaitingWindow, _run(journal, "windows", verdicts=OPEN_VERDICTS))
 
 

@@ -37,6 +37,11 @@ WINDOW_TASKS = frozenset(
 
 RESTORE = "restore"
 REOPEN = "reopen"
+UNDONE_WINDOW = "window"
+"""The XCom of `restore` that names the window whose rows are put back."""
+BEHIND_CERTIFICATE = (PUBLISH, RESTORE, REOPEN)
+"""The steps that may break after their window was certified."""
+UNDO_STEPS = (PLAN, RESTORE, REOPEN)
 
 ACCEPT_DAG = "makewhole_accept"
 """The form for the same pipelines as `ONCALL_DAG`."""

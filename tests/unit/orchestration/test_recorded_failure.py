@@ -127,6 +127,18 @@ def test_a_refused_request_of_a_form_is_no_pipeline_that_stands_still(
     assert kept.put == [(place_of("open_window", is_request=is_request), error)]
 
 
+@pytest.mark.parametrize("task", ["restore", "reopen"])
+def test_what_breaks_an_undo_is_kept_with_the_window_whose_rows_it_puts_back(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch, task: str
+) -> None:
+    error = RefusedError("no such table")
+    run_step(kept, monkeypatch, task, error)
+    assert kept.put == [(place_of(task, number=3, revision=2), error)]
+    kept.opened = None  # no row was put back: the undo was refused, or turned down
+    run_step(kept, monkeypatch, task, error)
+    assert len(kept.put) == 1
+
+
 def test_the_error_itself_is_raised_where_the_journal_is_away(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     kept.is_away = True
     run_step(kept, monkeypatch, "plan", RefusedError("no"))

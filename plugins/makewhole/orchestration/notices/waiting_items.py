@@ -20,12 +20,12 @@ from makewhole.model.people.notices import Waits
 from makewhole.model.plan import PlanState
 from makewhole.model.text import counted
 from makewhole.model.window import WindowState
-from makewhole.orchestration.task_ids import COMPENSATE, OPEN_WINDOW, PLAN, VERIFY
+from makewhole.orchestration.task_ids import COMPENSATE, OPEN_WINDOW, PLAN, PUBLISH, REOPEN, RESTORE, VERIFY
 from makewhole.sql import PgConnection
 
 LogUrl = Callable[[str | None, str | None, str | None], str | None]
 """Returns the address of the log of a task: DAG, run and task in, None where it is not known."""
-_REPAIR = (PLAN, COMPENSATE, VERIFY)
+_REPAIR, _UNDO = (PLAN, COMPENSATE, VERIFY), (RESTORE, REOPEN)
 _HOUR, _DAY = timedelta(hours=1), timedelta(days=1)
 _MINUTE = timedelta(minutes=1)
 
@@ -123,13 +123,15 @@ def _of_plan(plan: WaitingPlan) -> TodoItem:
     is_question = plan.state is PlanState.AWAITING_APPROVAL
     actions = counted(sum(plan.counts.values()), "action")
     name = f"undo {plan.subject} of plan {plan.undoes}" if plan.undoes else f"plan {plan.subject}"
+    left = "paused" if plan.is_paused else "begun, and nothing goes on with it"
+    act = "approve" if is_question else "resume" if plan.is_paused else "undo"
     return TodoItem(
         kind=Waits.QUESTION if is_question else Waits.REPAIR_STOPPED,
         pipeline=plan.pipeline,
         subject=f"plan {plan.subject}",
         window=plan.window,
-        what=f"waits for an answer to {name} ({actions})" if is_question else f"has {name} ({actions}) paused",
-        command=f"makewhole plan {'approve' if is_question else 'resume'} {plan.subject}",
+        what=f"waits for an answer to {name} ({actions})" if is_question else f"has {name} ({actions}) {left}",
+        command=f"makewhole plan {act} {plan.undoes if act == 'undo' else plan.subject}",
         since=plan.since,
         until=plan.until if is_question else None,
         reason=plan.reason,
@@ -234,8 +236,10 @@ def _of_window(window: WaitingWindow, log_url: LogUrl) -> TodoItem:
     )
     findings = counted(window.findings, "open finding")
     what = {
-        Waits.ERROR: f"is in error: {broke}",
-        Waits.REPAIR_STOPPED: f"has {findings}, and its repair stopped: {broke}",
+        Waits.ERROR: f"is certified, and {broke}" if window.step == PUBLISH else f"is in error: {broke}",
+        Waits.REPAIR_STOPPED: f"had plan {window.undone} taken back in part: {broke}"
+        if window.step in _UNDO
+        else f"has {findings}, and its repair stopped: {broke}",
         Waits.GAPS: f"has {findings}" + (", and only a plan was asked for" if window.plan_only else ""),
         Waits.NOT_KNOWN: "is not known" + (f", with {findings}" if window.findings else ""),
     }
@@ -253,6 +257,8 @@ def _of_window(window: WaitingWindow, log_url: LogUrl) -> TodoItem:
 
 
 def _kind(window: WaitingWindow) -> Waits:
+    if window.step in _UNDO:
+        return Waits.REPAIR_STOPPED
     if window.step in _REPAIR and window.state in (WindowState.GAPS, WindowState.OPEN):
         return Waits.REPAIR_STOPPED
     if window.plan is not None and window.state is WindowState.GAPS:
@@ -262,6 +268,8 @@ def _kind(window: WaitingWindow) -> Waits:
 
 
 def _command(window: WaitingWindow, kind: Waits) -> str:
+    if window.step in _UNDO and window.undone is not None:
+        return f"makewhole plan undo {window.undone}"
     if kind is Waits.GAPS and not window.plan_only:
         return f"makewhole findings {window.pipeline} --window {window.window}"
     if kind is Waits.NOT_KNOWN:

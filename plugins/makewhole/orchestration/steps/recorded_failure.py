@@ -16,7 +16,15 @@ from airflow.sdk.exceptions import (
 
 from makewhole.model.errors import MakewholeError, NotYetError, RequestRefusedError
 from makewhole.orchestration.deployment.settings import export_settings
-from makewhole.orchestration.task_ids import OPEN_WINDOW, PLANT_FAULTS, pipeline_of_dag
+from makewhole.orchestration.task_ids import (
+    OPEN_WINDOW,
+    PLANT_FAULTS,
+    REOPEN,
+    RESTORE,
+    UNDONE_WINDOW,
+    is_our_dag,
+    pipeline_of_dag,
+)
 
 if TYPE_CHECKING:
     from makewhole.journal.step_failures import StepPlace
@@ -62,15 +70,21 @@ def is_by_form(run: Any) -> bool:
 
 def step_place(context: Mapping[str, Any], pipeline: str | None = None) -> "StepPlace":
     """Return the step that a task does. Of the task that opens the window: without a window; `pipeline` is then the one
-    that its DAG is for, None where the form names it."""
+    that its DAG is for, None where the form names it. Those of an undo are steps of the window whose rows it puts
+    back."""
     from makewhole.journal.step_failures import StepPlace
 
     ti = context["ti"]
-    opened = None if ti.task_id == OPEN_WINDOW else ti.xcom_pull(task_ids=OPEN_WINDOW)
+    opened = None
+    if ti.task_id in (RESTORE, REOPEN):
+        opened = ti.xcom_pull(task_ids=RESTORE, key=UNDONE_WINDOW)
+    elif ti.task_id != OPEN_WINDOW:
+        opened = ti.xcom_pull(task_ids=OPEN_WINDOW)
     if isinstance(opened, dict):
         pipeline, window = opened["pipeline"], {"number": opened["window"], "revision": opened["revision"]}
     else:
-        pipeline, window = pipeline or pipeline_of_dag(ti.dag_id) or context["params"].get("pipeline"), {}
+        form = context["params"] if is_our_dag(ti.dag_id) else {}
+        pipeline, window = pipeline or pipeline_of_dag(ti.dag_id) or form.get("pipeline"), {}
     return StepPlace(pipeline=str(pipeline), step=ti.task_id, dag=ti.dag_id, run=ti.run_id, **window)
 
 

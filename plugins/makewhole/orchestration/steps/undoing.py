@@ -15,9 +15,10 @@ from makewhole.model.hops import Remedy
 from makewhole.model.plan import Plan, PlanState
 from makewhole.model.window import WindowState
 from makewhole.orchestration.steps.publishing import note_revoked
+from makewhole.orchestration.steps.recorded_failure import UncertifiedError, recorded
 from makewhole.orchestration.steps.step import step
 from makewhole.orchestration.steps.window_of_run import load_own_pipeline, require_whole_journal
-from makewhole.orchestration.task_ids import APPROVE, RESTORE, undo_dag_id
+from makewhole.orchestration.task_ids import APPROVE, RESTORE, UNDONE_WINDOW, undo_dag_id
 
 if TYPE_CHECKING:
     from makewhole.window.context import WindowContext
@@ -84,14 +85,19 @@ def _counts(undo: Plan) -> str:
 
 
 @step
+@recorded
 def restore() -> int:
     """Put the rows back; return the number of chunks that receipts prove."""
     from makewhole.compensation.execution.run_plan import run_window_plan
     from makewhole.journal import plans
     from makewhole.journal.database import connect
 
-    undone = requested_plan(get_current_context())
+    context = get_current_context()
+    undone = requested_plan(context)
     window_context = _load_context_of(undone)
+    window = window_context.window
+    place = {"pipeline": window.pipeline, "window": window.number, "revision": window.revision}
+    context["ti"].xcom_push(key=UNDONE_WINDOW, value=place)
     with connect() as journal:
         undo = plans.undo_of(journal, undone)
     if undo is None:
@@ -101,6 +107,7 @@ def restore() -> int:
 
 
 @step
+@recorded
 def reopen() -> dict[str, Any]:
     """Judge the window again and set its state, whatever became of the undo; fail the task when a row could not be put
     back, or the undo did not come to its end.
@@ -137,7 +144,7 @@ def reopen() -> dict[str, Any]:
     if reopened.not_restored:
         by_text = sorted((str(refusal), count) for refusal, count in reopened.not_restored.items())
         reasons = "; ".join(f"{count} {text}" for text, count in by_text)
-        raise AirflowFailException(
+        raise UncertifiedError(
             f"of plan {undone}, rows were left as they are ({reasons}). The others are back; see them with "
             "`makewhole plan show`"
         )
