@@ -139,6 +139,7 @@ def answer_of(shown: Mapping[str, str], event: Mapping[str, Any], run: str) -> "
         sha256=shown["sha256"],
         decision=Decision.APPROVED if approved else Decision.REJECTED if user else Decision.TIMED_OUT,
         by=user["name"] if user else None,
+        identity=str(user["id"]) if user else None,
         at=event.get("responded_at") or datetime.now(UTC),
         seen=page_record(shown, run),
     )

@@ -32,7 +32,9 @@ def require_ready(pipeline: Pipeline) -> None:
 
 def look_at_all(pipeline: Pipeline) -> "Readiness":
     """Ask everything that a window of the pipeline needs; return what was asked, and what is wrong with it."""
-    from makewhole.window.readiness.mistakes import Readiness
+    from makewhole.compensation.approval.rights import problem_of_groups
+    from makewhole.config.people.groups import read_groups
+    from makewhole.window.readiness.mistakes import Readiness, Weight
     from makewhole.window.readiness.points import look_at_points
     from makewhole.window.readiness.service import (
         look_at_chain,
@@ -54,6 +56,10 @@ def look_at_all(pipeline: Pipeline) -> "Readiness":
     look_at_spark(found, spark)
     look_at_machine(found, spark)
     look_at_points(found, pipeline)
+    with found.asking("groups of approvers", "MAKEWHOLE_GROUPS"):
+        no_person = problem_of_groups(pipeline.approval, read_groups(), "pipeline file")
+        if no_person is not None:  # before a plan waits for an answer that no person can give
+            found.note(no_person, Weight.REPAIRS)
     return found
 
 

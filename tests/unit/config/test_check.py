@@ -122,3 +122,18 @@ def test_file_that_writes_has_to_name_who_approves(app: typer.Typer, tmp_path: P
     assert CliRunner().invoke(app, [str(file)]).exit_code == 0
     file.write_text(WRITES.replace("redeliver", "report"))
     assert CliRunner().invoke(app, [str(file)]).exit_code == 0
+
+
+def test_a_group_of_approvers_without_a_person_is_seen_before_a_plan_waits_for_it(
+    app: typer.Typer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, groups = tmp_path / "a.yaml", tmp_path / "groups"
+    file.write_text(WRITES.replace("missing: redeliver", 'missing: redeliver, approval: {by: ["group:payments"]}'))
+    assert CliRunner().invoke(app, [str(file)]).exit_code == 0, "this machine does not have the file of groups"
+    monkeypatch.setenv("MAKEWHOLE_GROUPS", str(groups))
+    groups.write_text("groups: {payment: [anna]}\n")
+    result = CliRunner().invoke(app, [str(file)])
+    assert result.exit_code == 2
+    assert "compensation.approval.by: names group payments, and the file of MAKEWHOLE_GROUPS has no" in result.output
+    groups.write_text("groups: {payments: [anna]}\n")
+    assert CliRunner().invoke(app, [str(file)]).exit_code == 0

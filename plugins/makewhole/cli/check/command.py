@@ -13,8 +13,9 @@ from rich.console import Console
 from rich.text import Text
 
 from makewhole.cli.environment import printable
+from makewhole.compensation.approval.rights import problem_of_groups
 from makewhole.config.people.access import problems_of_roles
-from makewhole.config.people.groups import VARIABLE
+from makewhole.config.people.groups import VARIABLE, read_groups
 from makewhole.config.pipeline_file import PipelineFile, pipeline_files, read_to_check
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.hops import Remedy
@@ -100,6 +101,7 @@ def _of_file(
     if file.pipeline is not None and not file.problems:
         if has_people:
             _look_at_approvers(readiness, file.pipeline, str(file.path))
+            _look_at_groups(readiness, file.pipeline, str(file.path))
             _look_at_roles(readiness, file.pipeline)
         if look is not None:
             look(readiness, file.pipeline)
@@ -117,6 +119,16 @@ def _look_at_approvers(found: Readiness, pipeline: Pipeline, path: str) -> None:
             remedy="Name those who may, for example 'approval: {by: [anna, \"group:payments\"]}'",
         )
         found.note(problem, Weight.REPAIRS)
+
+
+def _look_at_groups(found: Readiness, pipeline: Pipeline, path: str) -> None:
+    """Note groups of approvers without a person in them, where this machine has the file that lists them."""
+    if not os.environ.get(VARIABLE, "").strip():
+        return
+    with found.asking("groups of approvers", VARIABLE):
+        problem = problem_of_groups(pipeline.approval, read_groups(), path)
+        if problem is not None:
+            found.note(problem, Weight.REPAIRS)
 
 
 def _look_at_roles(found: Readiness, pipeline: Pipeline) -> None:

@@ -30,12 +30,14 @@ class Decision(StrEnum):
 class Answer:
     """An answer, with the proof of the system where it was given. `sha256`: hash of the plan that the person saw.
 
-    `by` is None only for a time-out; `seen` is what the person was shown, for the record.
+    `by` is None only for a time-out; `identity`: the id by which that system knows the person, which is not always the
+    name. `seen` is what the person was shown, for the record.
     """
 
     sha256: str
     decision: Decision
     by: str | None
+    identity: str | None = None
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
     seen: Mapping[str, Any] = field(default_factory=dict)
 
@@ -135,7 +137,7 @@ def require_answerable(question: OpenQuestion, answer: Answer, policy: Approval,
     if not answer.by:
         raise RefusedError(f"an answer to {label} needs a name")
     rights = rights_of(policy, groups)
-    if not rights.allow(answer.by):
+    if not any(rights.allow(known) for known in (answer.by, answer.identity) if known):
         raise RefusedError(f"{answer.by} may not answer for {label}; {rights} may")
     if answer.by in question.asked_by:
         raise RefusedError(

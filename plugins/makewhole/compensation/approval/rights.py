@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from makewhole.model.errors import RefusedError
+from makewhole.model.errors import Problem, RefusedError
 from makewhole.model.pipeline import GROUP_PREFIX, Approval
 
 Groups = Mapping[str, tuple[str, ...]]
@@ -48,11 +48,22 @@ def rights_of(policy: Approval, groups: Groups) -> ApprovalRights:
     Raises:
         RefusedError: it names a group that does not exist or is empty; that must not become a right for anybody.
     """
+    problem = problem_of_groups(policy, groups, "pipeline file")
+    if problem is not None:
+        raise RefusedError(f"{problem.path} {problem.found}. {problem.remedy}")
+    return ApprovalRights(by=policy.by, groups=groups)
+
+
+def problem_of_groups(policy: Approval, groups: Groups, file: str) -> Problem | None:
+    """Return that a policy names groups without a person in them, as a problem of its file; None: it names none."""
     named = [entry.removeprefix(GROUP_PREFIX) for entry in policy.by if entry.startswith(GROUP_PREFIX)]
     absent = [name for name in named if not groups.get(name)]
-    if absent:
-        raise RefusedError(
-            f"compensation.approval.by names group {', '.join(absent)}, and the file of MAKEWHOLE_GROUPS has no person "
-            "in it; no answer is possible. Write the group there, or name people in the pipeline file"
-        )
-    return ApprovalRights(by=policy.by, groups=groups)
+    if not absent:
+        return None
+    return Problem(
+        file=file,
+        path="compensation.approval.by",
+        found=f"names group {', '.join(absent)}, and the file of MAKEWHOLE_GROUPS has no person in it; no answer is "
+        "possible",
+        remedy="Write the group there, or name people in the pipeline file",
+    )

@@ -1,5 +1,6 @@
 """Test the answer of a run's approval task on a real journal: asked for once, however often the task runs."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -114,3 +115,23 @@ def task_context(world: PlanWorld, shown: dict[str, str]) -> dict[str, Any]:
         "dag_run": SimpleNamespace(run_id="tonight", triggering_user_name="anna"),
         "shown": shown,
     }
+
+
+@pytest.mark.parametrize(("by", "may"), [("anna", True), ("7", True), ("8", False), ("Anna", False)])
+def test_a_person_is_known_by_the_name_or_the_id_of_the_auth_manager(
+    world: PlanWorld, monkeypatch: pytest.MonkeyPatch, by: str, may: bool
+) -> None:
+    """Airflow itself holds ids to those who are asked, and with Flask-AppBuilder's users these are numbers."""
+    _, context = waiting(world, monkeypatch, Approval(above_actions=0, by=(by,)))
+    event = answers.as_event(is_approved=True, by="anna") | {"responded_by_user": {"id": "7", "name": "anna"}}
+    with nullcontext() if may else pytest.raises(AirflowFailException, match="anna may not answer"):
+        answers.copy_answer(context, event)
+    assert world.journal_sql("select by from makewhole.approval") == ([("anna",)] if may else [])
+
+
+def test_with_four_eyes_who_asked_may_not_answer_by_an_id(world: PlanWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, context = waiting(world, monkeypatch, Approval(above_actions=0, by=("7", "8"), four_eyes=True))
+    world.journal_sql('update makewhole.window set configuration = configuration || \'{"asked_by": "anna"}\'')
+    event = answers.as_event(is_approved=True, by="anna") | {"responded_by_user": {"id": "7", "name": "anna"}}
+    with pytest.raises(AirflowFailException, match="anna asked for plan"):
+        answers.copy_answer(context, event)
