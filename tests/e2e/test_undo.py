@@ -31,7 +31,10 @@ def test_a_person_was_asked_and_every_task_is_green(undone: Undone) -> None:
 def test_the_first_who_asks_learns_that_undos_are_paused_and_how_to_release_them(undone: Undone) -> None:
     code, text = undone.paused
     assert code == 2
-    assert "makewhole_undo_undone is paused, as it is until a person releases it: nothing was started." in text
+    assert (
+        "makewhole_undo_undone is paused, and a run of it would wait until a person releases it: nothing was started."
+        in text
+    )
     assert "by `airflow dags unpause makewhole_undo_undone`, or here with --release" in text
 
 

@@ -17,6 +17,7 @@ from makewhole.cli.plan.answer import Yes, send_answer
 from makewhole.cli.plan.open_questions import question_about
 from makewhole.cli.report import show_windows
 from makewhole.cli.runs.follow import follow
+from makewhole.cli.runs.paused import require_released
 from makewhole.cli.runs.run import parse_time
 from makewhole.compensation.acceptance.answer import require_revocable
 from makewhole.compensation.acceptance.ask import AcceptRequest, check_request
@@ -177,6 +178,7 @@ def _run(form: dict[str, Any], *, is_followed: bool, json: bool) -> Exit | None:
     out, where, dag = console(stderr=json), access(), accept_dag_of(find_pipeline(form["pipeline"]))
     with airflow(where) as api:
         api.wait_for_dag(dag)
+        require_released(api, where, dag)
         run_id = _trigger(api, where, dag, form)
         out.print(f"run {run_id}: {where.run_url(dag, run_id)}")
         if is_followed:

@@ -8,6 +8,7 @@ import typer
 from makewhole.cli.airflow_api import access, airflow
 from makewhole.cli.environment import Exit, console, service_environment
 from makewhole.cli.runs.follow import follow
+from makewhole.cli.runs.paused import require_released
 from makewhole.orchestration.task_ids import NOTIFY, NOTIFY_DAG
 
 _console = console()
@@ -28,6 +29,7 @@ def notify(
         where = access()
         with airflow(where) as api:
             api.wait_for_dag(NOTIFY_DAG)
+            require_released(api, where, NOTIFY_DAG)
             run_id = api.trigger(NOTIFY_DAG, {"test": pipeline})
             log = where.log_url(NOTIFY_DAG, run_id, NOTIFY)
             out.print(f"run {run_id}: {log}")

@@ -158,6 +158,10 @@ def test_a_run_that_was_followed_ends_with_the_code_of_its_window(
         def wait_for_dag(self, dag: str) -> None:
             assert dag == "makewhole_accept"
 
+        def get(self, path: str) -> dict[str, Any]:
+            assert path == "/dags/makewhole_accept"
+            return {"is_paused": False}
+
         def trigger(self, _: str, form: dict[str, Any]) -> str:
             assert (form["revoke"], form["reason"]) == ("0123456789ab", "a mistake")
             return "run"

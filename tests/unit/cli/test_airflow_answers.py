@@ -116,6 +116,7 @@ def test_a_run_without_an_end_leaves_it_to_the_clock_of_its_task(
     form = {"params": {"pipeline": {"schema": {"enum": ["flights"]}}}}
     played_airflow.answers |= {
         "/dags": Answer(200, {"dags": []}),
+        "/dags/makewhole_oncall": Answer(200, {"is_paused": False}),
         "/dags/makewhole_oncall/details": Answer(200, form),
         "/dags/makewhole_oncall/dagRuns": Answer(200, {"dag_run_id": "tonight"}),
     }

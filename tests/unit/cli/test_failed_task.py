@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from makewhole.cli.airflow_api import AirflowApi, AirflowRefusedError
-from makewhole.cli.runs.failed_task import FailedTask, failed_task
+from makewhole.cli.runs.failed_task import FailedTask, failed_task, first_failed_task
 from makewhole.orchestration.task_ids import REASON_OF_FAILURE
 
 pytestmark = pytest.mark.unit
@@ -39,3 +39,16 @@ def test_a_task_that_has_left_no_reason_or_may_not_be_seen_is_none(status: int) 
 def test_an_airflow_that_fails_is_no_task_without_a_reason() -> None:
     with pytest.raises(AirflowRefusedError):
         asked({"": httpx.Response(500, text="broken")})
+
+
+def test_of_several_tasks_the_first_that_has_left_a_reason_says_why_a_run_failed() -> None:
+    answers = {"plan": httpx.Response(404, text="no"), "restore": httpx.Response(200, json=REASON)}
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        task, _, left = request.url.path.partition("/taskInstances/")[2].partition("/")
+        return answers[task] if left else instance(1)
+
+    with httpx.Client(base_url="http://airflow.example", transport=httpx.MockTransport(answer)) as client:
+        failed = first_failed_task(AirflowApi(client), "d", "r", ("plan", "restore", "reopen"))
+    assert failed is not None
+    assert failed.reason == "open_window failed: storage: is not set"

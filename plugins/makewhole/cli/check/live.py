@@ -18,15 +18,14 @@ from makewhole.model.closing import ClosingContext
 from makewhole.model.errors import ConfigurationError, MakewholeError, Problem
 from makewhole.model.pipeline import Pipeline
 from makewhole.orchestration.access import oncall_dag_of
-from makewhole.orchestration.task_ids import ONCALL_DAG, READINESS
+from makewhole.orchestration.task_ids import ONCALL_DAG, READINESS, reconcile_dag_id
 from makewhole.signing.key_files import KEY_CONNECTION, KEY_VARIABLE, signing_key_from_environment
-from makewhole.window.readiness.mistakes import Readiness
+from makewhole.window.readiness.mistakes import Readiness, Weight
 from makewhole.window.readiness.points import look_at_points
 from makewhole.window.readiness.service import look_at_chain, look_at_journal, look_at_signing_key, look_at_storage
 from makewhole.window.readiness.spark import SPARK_CONNECTION, look_at_spark
 
 _errors = console(stderr=True)
-_POOLS = 1000
 _SECONDS_TO_READ = 75.0  # that Airflow may take to read a pipeline file that is new
 
 
@@ -93,6 +92,11 @@ class Live(ClosingContext):
     def _look_at_dag(self, found: Readiness, pipeline: Pipeline, api: AirflowApi) -> None:
         with _asking_airflow(found, f"DAG of {pipeline.name}"):
             wait_for_pipeline(api, pipeline.name, oncall_dag_of(pipeline), _SECONDS_TO_READ)
+            scheduled = reconcile_dag_id(pipeline.name)
+            if pipeline.schedule is not None and api.has_dag(scheduled) and api.get(f"/dags/{scheduled}")["is_paused"]:
+                paused = "is paused, as new DAGs are: no window comes by the schedule of the file"
+                remedy = f"Release it when its windows are wanted: airflow dags unpause {scheduled}"
+                found.note(Problem(file="Airflow", path=scheduled, found=paused, remedy=remedy), Weight.ADVICE)
 
     def _look_at_key(self, found: Readiness) -> None:
         if not os.environ.get(KEY_VARIABLE, "").strip() and (why := self._remote(KEY_CONNECTION).why):
@@ -116,7 +120,7 @@ class Live(ClosingContext):
     def _look_at_pools(self, found: Readiness, api: AirflowApi) -> None:
         """Note pools of our tasks that do not exist, or have no slot: their tasks would wait for ever."""
         with _asking_airflow(found, "pools"):
-            slots = {pool["name"]: pool["slots"] for pool in api.get("/pools", limit=_POOLS)["pools"]}
+            slots = {pool["name"]: pool["slots"] for pool in api.get_all("/pools", "pools")}
             # The forms of all pipelines have the same tasks.
             form = next((dag["dag_id"] for dag in api.get("/dags", dag_id_pattern=ONCALL_DAG, limit=1)["dags"]), None)
             if import_error_of(api) is not None or form is None:

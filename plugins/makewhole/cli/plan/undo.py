@@ -8,10 +8,12 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from makewhole.cli.airflow_api import Access, AirflowApi, access, airflow
+from makewhole.cli.airflow_api import access, airflow
 from makewhole.cli.environment import AsJson, Exit, console, printable, service_environment
 from makewhole.cli.plan.control import PlanId
+from makewhole.cli.runs.failed_task import first_failed_task
 from makewhole.cli.runs.follow import follow
+from makewhole.cli.runs.paused import require_released
 from makewhole.compensation.undo.plan_undo import (
     UndoRequest,
     describe_remaining_records,
@@ -23,7 +25,7 @@ from makewhole.journal.database import connect
 from makewhole.journal.retention import removals
 from makewhole.model.errors import RefusedError
 from makewhole.model.plan import PlanState
-from makewhole.orchestration.task_ids import undo_dag_id
+from makewhole.orchestration.task_ids import UNDO_STEPS, undo_dag_id
 from makewhole.window.context import find_pipeline
 
 
@@ -52,35 +54,19 @@ def undo(
         with airflow(where) as api:
             dag = undo_dag_id(pipeline)
             api.wait_for_dag(dag)
-            _require_released(api, where, dag, release=release)
+            require_released(api, where, dag, release=release)
             run_id = api.trigger(dag, {"plan": plan, "reverse": reverse, "reason": reason})
             out.print(f"run {run_id}: {where.run_url(dag, run_id)}")
-            if is_followed:
-                follow(api, dag, run_id, out, where)
-        document = _document(plan, run_id, stays)
+            is_green = not is_followed or follow(api, dag, run_id, out, where) == "success"
+            failed = None if is_green else first_failed_task(api, dag, run_id, UNDO_STEPS)
+        document = _document(plan, run_id, stays) | {"failed": None if failed is None else failed.reason}
     if json:
         typer.echo(json_format.dumps(document, ensure_ascii=False))
     elif is_followed:
         _show(out, document, where.run_url(dag, run_id))
     if is_followed:
-        is_whole = document["state"] == PlanState.DONE and not document["left"]
+        is_whole = is_green and document["state"] == PlanState.DONE and not document["left"]
         raise typer.Exit(Exit.CERTIFIED if is_whole else Exit.GAPS_REMAIN)
-
-
-def _require_released(api: AirflowApi, where: Access, dag: str, *, release: bool) -> None:
-    """Return where the DAG of a pipeline's undos may begin runs, which `release` has it do.
-
-    Raises:
-        RefusedError: it is paused. A run would wait without a word.
-    """
-    if not api.get(f"/dags/{dag}")["is_paused"]:
-        return
-    if not release:
-        raise RefusedError(
-            f"{dag} is paused, as it is until a person releases it: nothing was started. Release it for good by the "
-            f"switch on {where.url}/dags/{dag}, by `airflow dags unpause {dag}`, or here with --release"
-        )
-    api.send("PATCH", f"/dags/{dag}", {"is_paused": False})
 
 
 def _check_undoable(plan: str, *, reverses: bool) -> tuple[str, tuple[str, ...]]:
@@ -133,8 +119,11 @@ def _document(plan: str, run_id: str, stays: tuple[str, ...]) -> dict[str, Any]:
 
 def _show(out: Console, document: dict[str, Any], url: str) -> None:
     if document["undo"] is None:
-        out.print(f"nothing was undone; the log of the task `plan` says why: {url}")
+        why = f": {document['failed']}" if document["failed"] else f"; the log of the task `plan` says why: {url}"
+        out.print(Text(printable(f"nothing was undone{why}")))
         return
+    if document["failed"]:
+        out.print(Text(printable(f"this run did not end well: {document['failed']}"), style="red"))
     reason = f": {printable(document['reason'])}" if document["reason"] else ""
     out.print(f"plan {document['undo']}: {document['state']}{reason}; {document['done']} of {document['actions']} done")
     for reason, count in document["left"].items():

@@ -8,6 +8,7 @@ from rich.console import Console
 from makewhole.cli.airflow_api import AirflowRefusedError, access, airflow
 from makewhole.cli.runs.failed_task import failed_task
 from makewhole.cli.runs.follow import follow
+from makewhole.cli.runs.paused import require_released
 from makewhole.model.errors import PermanentError
 from makewhole.model.pipeline import Pipeline
 from makewhole.orchestration.access import ask_dag_of
@@ -30,6 +31,7 @@ def ask_airflow(pipeline: Pipeline, question: str, out: Console) -> dict[str, An
     where, dag = access(), ask_dag_of(pipeline)
     with airflow(where) as api:
         api.wait_for_dag(dag)
+        require_released(api, where, dag)
         try:
             run_id = api.trigger(dag, {"pipeline": pipeline.name, "question": question})
         except AirflowRefusedError as error:

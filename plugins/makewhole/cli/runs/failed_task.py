@@ -1,5 +1,6 @@
 """Read at Airflow why a task failed: what its log ends with, where the journal does not have it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import httpx
@@ -27,3 +28,8 @@ def failed_task(api: AirflowApi, dag: str, run_id: str, task: str) -> FailedTask
             raise
         return None
     return FailedTask(reason=reason, is_permanent=left["try_number"] <= left["max_tries"])
+
+
+def first_failed_task(api: AirflowApi, dag: str, run_id: str, tasks: Sequence[str]) -> FailedTask | None:
+    """Return why the first of these tasks that has left a reason failed."""
+    return next((found for task in tasks if (found := failed_task(api, dag, run_id, task)) is not None), None)

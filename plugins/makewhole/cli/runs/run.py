@@ -17,6 +17,7 @@ from makewhole.cli.report import PipelineName, show_windows
 from makewhole.cli.runs.failed_task import FailedTask, failed_task
 from makewhole.cli.runs.follow import follow
 from makewhole.cli.runs.judged_keys import exit_of_keys, judged_keys, show_judged, show_unjudged
+from makewhole.cli.runs.paused import require_released
 from makewhole.cli.runs.pipeline_dags import wait_for_pipeline
 from makewhole.compensation.planning.unanswered import Unanswered, read_unanswered
 from makewhole.journal import step_failures, windows
@@ -257,6 +258,7 @@ def _start(request: _RunRequest, out: Console, *, is_followed: bool) -> str:
     where = access()
     with airflow(where) as api:
         wait_for_pipeline(api, request.pipeline, request.dag)
+        require_released(api, where, request.dag)
         run_id = api.trigger(request.dag, request.form())
         out.print(f"run {run_id}: {where.run_url(request.dag, run_id)}")
         if is_followed:

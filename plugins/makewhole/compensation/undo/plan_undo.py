@@ -175,7 +175,8 @@ def describe_remaining_records(request: UndoRequest, actions_by_target: Mapping[
         if not request.reverses:
             can_reverse = reversing_hops(request.pipeline, name)
             remedy = (
-                f". `makewhole plan undo {request.plan} --reverse` sends an event for each that takes its effect back"
+                f". `makewhole plan undo {request.plan} --reverse`, in place of this undo, sends an event for each "
+                "that takes its effect back"
                 if can_reverse
                 else f". Where their effect has to go, give the hop from {name} a `reverse`, or send a compensating "
                 "event by hand"
