@@ -203,7 +203,7 @@ class PlanFolder:
 
     def remove_staged(self, done: int) -> None:
         """Remove what the first `done` chunks had staged, where a runner was killed before it could: they have
-        receipts, and are not carried out again."""
+        receipts, and are not carried out again. It holds rows of keys that the plan does not name, too."""
         for name in self._names():
             if name.startswith("staged.") and int(name.split(".")[1]) < done:
                 self.store.remove(f"{self.folder}/{name}")
@@ -244,8 +244,8 @@ class PlanFolder:
         return CorruptionError(f"the receipts of plan {self.plan} at {self.target} do not fit the plan")
 
     def give_receipt(self, decision: DecidedChunk, undone: Sequence[str], why: Refusal) -> ReceiptRow:
-        """Keep that a chunk is done but for the files that were not as it saw them, and remove what it had staged;
-        return the receipt that is there. An action of which nothing was done is refused."""
+        """Keep that a chunk is done but for the files that were not as it saw them, and remove all that was staged for
+        it; return the receipt that is there. An action of which nothing was done is refused."""
         left = {effect.seq for effect in decision.done_but(undone)}
         lost = {effect.seq for effect in decision.effects} - left
         all_refused = {**decision.refused, **dict.fromkeys(sorted(lost), why)}
@@ -259,9 +259,7 @@ class PlanFolder:
         }
         name = f"receipt.{decision.chunk:06}.json"
         self.store.publish(f"{self.folder}/{name}", json.dumps(fields).encode())
-        for step in decision.steps:
-            if step.staged is not None:
-                self.store.remove(step.staged)
+        self.remove_staged(decision.chunk + 1)  # what a runner had staged that was killed before it decided, too
         return _receipt(json.loads(self._read(name)))
 
     def effects(self) -> Iterator[list[Effect]]:
