@@ -1,5 +1,6 @@
 """The rows of the keys of a chunk, as its actions see and change them, until the files are written."""
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,7 +11,7 @@ from makewhole.datasets.arrow_types import NestedColumn
 from makewhole.datasets.files.file_source import FileSource
 from makewhole.datasets.files.listing import DataFile
 from makewhole.datasets.files.open_dataset import RowInParquet, by_place, rows_of_keys
-from makewhole.datasets.files.write.kept_beside import PlanFolder, RowBack
+from makewhole.datasets.files.write.kept_beside import PlanFolder, RowBack, SeenKey
 from makewhole.datasets.nested_values import row_images, row_texts
 from makewhole.datasets.row_frames import times_of_rows, versions_of_rows
 from makewhole.datasets.row_keys import key_texts, wanted_key
@@ -20,6 +21,7 @@ from makewhole.model.places.dataset_place import MANIFESTS
 from makewhole.model.points import TablePoint
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.tables.effects import Effect, EffectKind
+from makewhole.tables.items import RowItem
 from makewhole.tables.receipts import ChunkId
 from makewhole.tables.rows import TableRow
 
@@ -59,6 +61,15 @@ class FileChunk:
     changed: dict[DataFile, FileRowsChanged] = field(default_factory=dict)
     effects: list[Effect] = field(default_factory=list)
     back: list[RowBack] = field(default_factory=list)
+
+    def seen(self, items: Iterable[RowItem]) -> tuple[SeenKey, ...]:
+        """Return what is seen of the keys of items, before any of them is done."""
+        found = (
+            (item, self.of_key(item.key, is_exact=False))
+            for item in items
+            if holdable(self.schema, self.point, [item.key])
+        )
+        return tuple(SeenKey(seq=item.seq, key=item.key, rows=digests_by_file(rows)) for item, rows in found)
 
     def trial(self) -> "FileChunk":
         """Return the rows as they are, for something that is only tried."""
@@ -185,6 +196,14 @@ def load_rows(
             found.setdefault(row.key, []).append(row)
     files = frozenset(row.data for rows in found.values() for row in rows)
     return FileChunk(source=source, schema=schema, point=point, id=chunk, kept=kept, found=found, files=files)
+
+
+def digests_by_file(rows: Iterable[RowInParquet]) -> dict[str, str]:
+    """Return digests of rows of one key, by the path of their file: what a rewritten file keeps of them is the same."""
+    texts: dict[str, list[str]] = {}
+    for row in rows:
+        texts.setdefault(row.data.path, []).append(row.row.text)
+    return {path: hashlib.sha256("\0".join(sorted(of_file)).encode()).hexdigest() for path, of_file in texts.items()}
 
 
 def holdable(schema: pa.Schema, point: TablePoint, keys: Iterable[str]) -> Sequence[str]:

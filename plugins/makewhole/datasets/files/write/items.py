@@ -152,12 +152,12 @@ def _restore(chunk: FileChunk, item: RestoreRow) -> None:
         differing = [name for name in values.column_names if _differs(values, row.values, name)]
         chunk.update(item.seq, row, values, _own_columns(chunk, row, columns_of(values, differing)))
         return
-    back = RowBack(plan=effect.plan, seq=effect.seq, place=effect.place, image=effect.before or "")
+    back = RowBack(plan=effect.plan, seq=effect.seq, place=effect.place, image=effect.before or "", by=item.seq)
     known = [one.image for one in chunk.back if (one.plan, one.seq) == (effect.plan, effect.seq)]
     require_insertable(effect, _table_rows(now), [*chunk.kept.images_back(effect.plan, effect.seq), *known])
     values = _rows_of(chunk, effect.before)
     if effect.kind is EffectKind.MOVED:
-        if back in chunk.back or chunk.kept.is_back(back):
+        if back.path in (one.path for one in chunk.back) or chunk.kept.is_back(back):
             raise ActionRefusedError(BACK_ALREADY)
         chunk.back.append(back)
     chunk.insert(item.seq, values)

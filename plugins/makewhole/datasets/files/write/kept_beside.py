@@ -16,7 +16,7 @@ the later one has not seen when it looked is never carried out: that the plan is
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 from urllib.parse import quote
@@ -48,13 +48,23 @@ class FileStep:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SeenKey:
+    """The rows of the key of an action when its chunk was decided: a digest of them by the path of their file."""
+
+    seq: int
+    key: str
+    rows: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
 class RowBack:
-    """A row that a plan's action moved aside, from a place, and that is put back."""
+    """A row that a plan's action moved aside, from a place, and that action `by` of an undo puts back."""
 
     plan: str
     seq: int
     place: str
     image: str
+    by: int
 
     @property
     def path(self) -> str:
@@ -65,7 +75,8 @@ class RowBack:
 
 @dataclass(frozen=True, kw_only=True)
 class DecidedChunk:
-    """Work of a chunk: its refusals so far, the effects, the files, and the rows that are put back."""
+    """Work of a chunk: its refusals so far, the effects, the files, the rows that are put back, and what was seen of
+    the keys."""
 
     plan_sha256: str
     chunk: int
@@ -75,10 +86,11 @@ class DecidedChunk:
     effects: tuple[Effect, ...]
     steps: tuple[FileStep, ...]
     back: tuple[RowBack, ...]
+    seen: tuple[SeenKey, ...]
 
-    def done_but(self, undone: Sequence[str]) -> list[Effect]:
+    def done_but(self, undone: Collection[str]) -> list[Effect]:
         """Return the effects on all but some files."""
-        return [effect for effect in self.effects if effect.place.rpartition(":")[0] not in undone]
+        return [effect for effect in self.effects if file_of(effect) not in undone]
 
     def without(self, plan: str, actions: ActionsOfKey) -> "DecidedChunk":
         """Return it, a chunk of a plan, without the effects of some actions and the rows that they put back."""
@@ -86,6 +98,7 @@ class DecidedChunk:
             self,
             effects=tuple(one for one in self.effects if one.seq not in actions.get(plan, ())),
             back=tuple(one for one in self.back if one.seq not in actions.get(one.plan, ())),
+            seen=tuple(one for one in self.seen if one.seq not in actions.get(plan, ())),
         )
 
     def text(self) -> bytes:
@@ -104,8 +117,14 @@ class DecidedChunk:
                 "effects": tuple(Effect(**{**one, "kind": EffectKind(one["kind"])}) for one in fields["effects"]),
                 "steps": tuple(_step(one) for one in fields["steps"]),
                 "back": tuple(RowBack(**one) for one in fields["back"]),
+                "seen": tuple(SeenKey(**one) for one in fields["seen"]),
             }
         )
+
+
+def file_of(effect: Effect) -> str:
+    """Return the path of the file of a row."""
+    return effect.place.rpartition(":")[0]
 
 
 def _step(fields: Mapping[str, Any]) -> FileStep:
@@ -243,19 +262,23 @@ class PlanFolder:
     def _unfit(self) -> CorruptionError:
         return CorruptionError(f"the receipts of plan {self.plan} at {self.target} do not fit the plan")
 
-    def give_receipt(self, decision: DecidedChunk, undone: Sequence[str], why: Refusal) -> ReceiptRow:
-        """Keep that a chunk is done but for the files that were not as it saw them, and remove all that was staged for
-        it; return the receipt that is there. An action of which nothing was done is refused."""
+    def give_receipt(self, decision: DecidedChunk, undone: Mapping[str, Refusal]) -> ReceiptRow:
+        """Keep that a chunk is done but for some files, each with the reason, and remove all that was staged for it;
+        return the receipt that is there. An action of which nothing was done is refused. Rows that are back are kept as
+        such."""
         left = {effect.seq for effect in decision.done_but(undone)}
-        lost = {effect.seq for effect in decision.effects} - left
-        all_refused = {**decision.refused, **dict.fromkeys(sorted(lost), why)}
+        lost = {one.seq: undone[file_of(one)] for one in decision.effects if one.seq not in left}
+        for back in decision.back:
+            if back.by not in lost:
+                self.put_back(back)
+        all_refused = {**decision.refused, **dict(sorted(lost.items()))}
         fields = {
             "plan_sha256": decision.plan_sha256,
             "chunk": decision.chunk,
             "actions": decision.actions - len(all_refused),
             "lease_epoch": decision.lease_epoch,
             "refused": {seq: str(refusal) for seq, refusal in all_refused.items()},
-            "undone": list(undone),
+            "undone": sorted(undone),
         }
         name = f"receipt.{decision.chunk:06}.json"
         self.store.publish(f"{self.folder}/{name}", json.dumps(fields).encode())

@@ -1,6 +1,6 @@
 """Write chunks of plans to datasets of files: decided, then applied file by file, then receipted."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from errno import ENOENT
 
@@ -10,6 +10,7 @@ from makewhole.datasets.files.write.chunk_rows import FileChunk, holdable, load_
 from makewhole.datasets.files.write.commit_files import is_commit, not_written
 from makewhole.datasets.files.write.items import do
 from makewhole.datasets.files.write.kept_beside import DecidedChunk, FileStep, PlanFolder
+from makewhole.datasets.files.write.look_again import steps_in_vain
 from makewhole.datasets.files.write.rewritten import is_marked
 from makewhole.datasets.files.write.staging import Staging
 from makewhole.file_stores.store import FileStore
@@ -22,7 +23,12 @@ from makewhole.tables.items import RowItem
 from makewhole.tables.receipts import ActionsOfKey, ChunkId, KeptAtTarget, ReceiptRow
 from makewhole.tables.writing import Guard
 
-OTHERS_WROTE = Refusal(RefusalCode.STALE, "the file of the row was written again, or removed, while the plan ran")
+_OTHERS_WROTE = Refusal(RefusalCode.STALE, "the file of the row was written again, or removed, while the plan ran")
+_OTHER_ROWS = Refusal(
+    RefusalCode.STALE,
+    "its key, or one that would be written into the same file, got other rows after a runner had decided this and was "
+    "ended; run the window again",
+)
 
 
 def mark_of(chunk: ChunkId) -> str:
@@ -52,8 +58,23 @@ class FilesWriter:
         decision = kept.open_decision(plan, count)
         if decision is None:
             return count
-        _carry_out(kept, plan, decision)  # a runner died after it had decided
+        self._carry_out_of_another(kept, plan, decision)
         return count + 1
+
+    def _carry_out_of_another(self, kept: PlanFolder, plan: ChunkId, decision: DecidedChunk) -> None:
+        """Carry out what a runner had decided that died, but for what the rows of its keys do not bear any more: they
+        may be others by now, perhaps long after the plan was ended. What was staged for that is removed first, so that
+        a runner which stood still just before it was put in place cannot do it any more."""
+        kept.require_lease(plan.lease_epoch)
+        mark = f"{kept.plan} {kept.target} {decision.chunk}"
+        in_place = {step.path: _is_in_place(kept.store, step, mark) for step in decision.steps}
+        in_vain = {step.path for step in decision.steps if not in_place[step.path] and _is_unstaged(kept.store, step)}
+        if not all(in_place.values()):
+            for step in steps_in_vain(FileSource(self.connection, self.point), self.point, decision, in_place):
+                in_vain.add(step.path)
+                if step.staged is not None:
+                    kept.store.remove(step.staged)
+        _carry_out(kept, plan, decision, in_vain)
 
     def effects(self, plan: str, target: str, lease_epoch: int) -> Iterator[list[Effect]]:
         kept = self._kept(plan, target)
@@ -109,6 +130,7 @@ def _decide(
     while True:
         left = [item for item in items if item.seq not in out]
         rows = load_rows(source, point, chunk, kept, [item.key for item in left])
+        seen = rows.seen(left)
         refused = {**out, **do_each(rows, left)}
         unwritten = not_written(rows)
         staging = Staging(rows=rows, kept=kept, mark=mark_of(chunk))
@@ -128,6 +150,7 @@ def _decide(
         effects=tuple(rows.effects),
         steps=steps,
         back=tuple(rows.back),
+        seen=seen,
     )
 
 
@@ -163,8 +186,11 @@ def do_each(rows: FileChunk, items: Sequence[RowItem]) -> dict[int, Refusal]:
     return refused
 
 
-def _carry_out(kept: PlanFolder, chunk: ChunkId, decision: DecidedChunk) -> ReceiptRow:
-    """Put the files of a decision into the dataset, and give the receipt. What was done before is not done again.
+def _carry_out(
+    kept: PlanFolder, chunk: ChunkId, decision: DecidedChunk, in_vain: Collection[str] = frozenset()
+) -> ReceiptRow:
+    """Put the files of a decision into the dataset, but for those `in_vain`, and give the receipt. What was done before
+    is not done again.
 
     Raises:
         LeaseLostError: a runner with a later lease has been here.
@@ -172,13 +198,31 @@ def _carry_out(kept: PlanFolder, chunk: ChunkId, decision: DecidedChunk) -> Rece
     kept.require_lease(chunk.lease_epoch)
     mark = f"{kept.plan} {kept.target} {decision.chunk}"
     try:
-        undone = [step.path for step in decision.steps if not _put(kept.store, step, mark)]
+        undone = {
+            step.path: _OTHER_ROWS if step.path in in_vain else _OTHERS_WROTE
+            for step in decision.steps
+            if not _is_put(kept.store, step, mark, is_in_vain=step.path in in_vain)
+        }
     except FileNotFoundError as error:
         kept.require_lease(chunk.lease_epoch)
         raise TransientError(f"{error.filename or 'a file'} of {kept.store.root} went while it was written") from error
-    for back in decision.back:
-        kept.put_back(back)
-    return kept.give_receipt(decision, undone, OTHERS_WROTE)
+    return kept.give_receipt(decision, undone)
+
+
+def _is_put(store: FileStore, step: FileStep, mark: str, *, is_in_vain: bool) -> bool:
+    """Put a file into the dataset, unless that is in vain; return whether it is there."""
+    return _is_in_place(store, step, mark) if is_in_vain else _put(store, step, mark)
+
+
+def _is_unstaged(store: FileStore, step: FileStep) -> bool:
+    """Return whether what a step would put in place is not there any more."""
+    return step.staged is not None and store.find(step.staged) is None
+
+
+def _is_in_place(store: FileStore, step: FileStep, mark: str) -> bool:
+    """Return whether a step is done: its file lies there, or is gone, where it takes one away."""
+    now = store.find(step.path)
+    return now is None if step.staged is None else now is not None and _is_own(store, step.path, step.staged, mark)
 
 
 def _put(store: FileStore, step: FileStep, mark: str) -> bool:
