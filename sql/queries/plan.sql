@@ -1,7 +1,12 @@
 -- lock_window_plan --
--- Allow one freeze at a time per window: two of its revisions see each other's plan. Released at the end of the
--- transaction.
-select pg_advisory_xact_lock(hashtextextended('makewhole plan ' || %(pipeline)s || '/' || %(number)s, 0))
+-- Wait for who is freezing the plan of a window revision; who freezes one does so alone for the window, so that two of its
+-- revisions see each other's plan. Released at the end of the transaction.
+select pg_advisory_xact_lock(
+        hashtextextended('makewhole plan ' || %(pipeline)s || '/' || %(number)s || '/' || %(revision)s, 0)
+    ),
+    case when %(is_freezing)s then
+        pg_advisory_xact_lock(hashtextextended('makewhole plan ' || %(pipeline)s || '/' || %(number)s, 0))
+    end as of_window
 
 -- plan_of_window --
 -- Read the plan that was frozen for a window revision, if any.

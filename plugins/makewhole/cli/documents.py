@@ -163,7 +163,7 @@ def acceptance_document(acceptance: Acceptance) -> dict[str, Any]:
 
 
 def _plan(journal: PgConnection, window: Window) -> dict[str, Any] | None:
-    stored = plans.plan_of_window(journal, window.pipeline, window.number, window.revision)
+    stored = plans.frozen_plan(journal, window.pipeline, window.number, window.revision)
     if stored is None:
         return None
     plan = stored.plan

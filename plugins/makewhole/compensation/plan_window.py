@@ -72,7 +72,8 @@ def freeze_plan(journal_dsn: str, request: FreezeRequest, sources: FreezeSources
     """
     window = request.window
     with transaction(journal_dsn, idle_seconds=_FETCH_SECONDS_MOST) as journal:
-        stored = plans.plan_of_window(journal, window.pipeline, window.number, window.revision)
+        place = (window.pipeline, window.number, window.revision)
+        stored = plans.plan_of_window(journal, *place, is_freezing=True)
         if stored is not None:
             actions = list(plan_progress.actions_of(journal, stored.plan.id, most=SHOWN))
             return FreezeResult(plan=stored.plan, actions=tuple(item.action for item in actions))

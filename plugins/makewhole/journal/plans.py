@@ -64,11 +64,18 @@ class StoredApproval:
     has_expired: bool
 
 
-def plan_of_window(journal: PgConnection, pipeline: str, window: int, revision: int) -> StoredPlan | None:
-    """Return the plan frozen for a window revision, after waiting for whoever is freezing one now."""
-    parameters = {"pipeline": pipeline, "number": window, "revision": revision}
-    _run(journal, "lock_window_plan", **parameters)
-    return _one_plan(journal, "plan_of_window", **parameters)
+def plan_of_window(
+    journal: PgConnection, pipeline: str, window: int, revision: int, *, is_freezing: bool = False
+) -> StoredPlan | None:
+    """Return the plan frozen for a window revision, after waiting for whoever is freezing one now. `is_freezing`: one
+    of any revision of the window, as this transaction freezes it where there is none."""
+    _run(journal, "lock_window_plan", pipeline=pipeline, number=window, revision=revision, is_freezing=is_freezing)
+    return frozen_plan(journal, pipeline, window, revision)
+
+
+def frozen_plan(journal: PgConnection, pipeline: str, number: int, revision: int) -> StoredPlan | None:
+    """Return the plan frozen for a window revision, if there is one by now."""
+    return _one_plan(journal, "plan_of_window", pipeline=pipeline, number=number, revision=revision)
 
 
 def find_plan(journal: PgConnection, plan_id: str) -> StoredPlan | None:

@@ -83,7 +83,7 @@ def journal(monkeypatch: pytest.MonkeyPatch, invoke: Callable[..., Result]) -> N
         monkeypatch.setattr(acceptances, name, lambda *_, nothing=nothing: nothing)
     monkeypatch.setattr(windows, "older_open", lambda *_: OLDER)
     monkeypatch.setattr(incidents, "of", lambda *_: [CHANGED, EXPIRED])
-    monkeypatch.setattr(plans, "plan_of_window", lambda *_: None)
+    monkeypatch.setattr(plans, "frozen_plan", lambda *_: None)
     monkeypatch.setattr(continuations, "of", lambda *_: [GONE_ON_WITH] * 2)
 
 
