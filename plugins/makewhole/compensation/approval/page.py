@@ -66,7 +66,7 @@ def approval_page(question: ApprovalQuestion) -> ApprovalPage:
     plan = question.plan
     verb = "Undo" if plan.undoes else "Repair"
     return ApprovalPage(
-        subject=f"{verb} {question.label}: {plan.actions:,} actions", body="\n\n".join(_paragraphs(question))
+        subject=f"{verb} {question.label}: {counted(plan.actions, 'action')}", body="\n\n".join(_paragraphs(question))
     )
 
 
