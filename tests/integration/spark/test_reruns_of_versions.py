@@ -90,3 +90,27 @@ def test_a_lower_offset_of_the_topic_as_it_is_counts_after_one_of_the_topic_that
 
     assert changes.found(second, STORE_HOP) == {}
     assert changes.found(second, LEDGER_HOP).get("O9") is None
+
+
+def test_a_version_that_was_in_flight_in_a_certified_window_and_never_came_is_missing(changes: ReconciledShop) -> None:
+    """The loader deleted the older version, and died before it wrote the newer one: nothing but the older one was ever
+    seen in the store."""
+    changes.describe(topic_key="kafka.key", is_upsert=True, has_version=True, hop={"consumer_group": "loader"})
+    changes.trade(version(range(4), 1))
+    changes.write("outbox", newer := version([1, 2], 2))
+    changes.send(newer)
+    changes.commit_group("loader", 4)
+    first, closed = changes.whole_way()
+    assert changes.found(first, STORE_HOP) == dict.fromkeys(("O1", "O2"), ("pending", "not_yet_consumed"))
+    assert (closed.state, closed.handed_over) == (WindowState.CERTIFIED, 2)
+    changes.sql("delete from warehouse where id in ('O0', 'O1')")
+    changes.commit_group("loader", 6)
+
+    again, closed = changes.whole_way()
+
+    assert changes.found(again, STORE_HOP) == {
+        "O0": ("vanished", "gone_since_certified"),
+        "O1": ("missing", "committed_before_written"),
+        "O2": ("mismatched", "stale_version"),
+    }
+    assert closed.state is WindowState.GAPS

@@ -14,6 +14,7 @@ from makewhole.lake.storage import Storage
 from makewhole.lake.stored_verdicts import VerdictFiles
 from makewhole.model.hops import Hop, Remedies, Remedy, Semantics
 from makewhole.model.pipeline import Pipeline
+from makewhole.model.places.grouping import Grouping
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.window.context import WindowContext
 from makewhole_spark.reconcile.bucket.other_windows import CertifiedResult
@@ -44,11 +45,20 @@ class Shelf:
         self.storage = Storage(root=str(folder))
         self.results: list[CertifiedResult] = []
 
-    def certify(self, number: int, held: dict[str, bool], *, repaired: tuple[str, ...] = (), lo: int = 0) -> None:
+    def certify(
+        self,
+        number: int,
+        held: dict[str, bool],
+        *,
+        verdict: str = "matched",
+        repaired: tuple[str, ...] = (),
+        lo: int = 0,
+        is_upsert: bool = False,
+    ) -> None:
         """Put a window with ten offsets of partition 0."""
         rows = {
             "key_hash": [key_hash(key) for key in held],
-            "verdict": ["matched"] * len(held),
+            "verdict": [verdict] * len(held),
             "is_held": list(held.values()),
         }
         path = self.storage.write_parquet(f"window={number}", pl.DataFrame(rows))
@@ -58,20 +68,20 @@ class Shelf:
                 number=number,
                 revision=1,
                 end=END,
-                files=files(path),
+                files=files(path, is_upsert=is_upsert),
                 repaired=self.storage.write_parquet(f"window={number}", mended) if repaired else None,
                 ranges=((0, lo, lo + 10),),
             )
         )
 
-    def task(self, *, is_upsert: bool = False) -> BucketTask:
+    def task(self, *, is_upsert: bool = False, group: Grouping | None = None) -> BucketTask:
         context = SimpleNamespace(
             storage=self.storage, pipeline=PIPELINE, window=SimpleNamespace(number=JUDGED_NOW, start=None)
         )
-        hop = PIPELINE.hops[0]
+        semantics = Semantics.UPSERT if is_upsert else Semantics.EVENT
         return BucketTask(
             context=cast(WindowContext, context),
-            hop=replace(hop, semantics=Semantics.UPSERT) if is_upsert else hop,
+            hop=replace(PIPELINE.hops[0], semantics=semantics, group=group),
             bucket="",
             source=BucketEnd(),
             target=BucketEnd(),
@@ -80,8 +90,8 @@ class Shelf:
         )
 
 
-def files(path: str) -> VerdictFiles:
-    return VerdictFiles(hop=PIPELINE.hops[0].name, verdicts=(path,))
+def files(path: str, *, is_upsert: bool = False) -> VerdictFiles:
+    return VerdictFiles(hop=PIPELINE.hops[0].name, verdicts=(path,), is_upsert=is_upsert)
 
 
 @pytest.fixture
@@ -175,3 +185,61 @@ def test_under_upsert_only_the_windows_own_revisions_judged_the_same_version(she
 
     found = verdicts(shelf, missing("a", "b"), outside, is_upsert=True)
     assert found == {"a": "missing", "b": "vanished", "there": "matched"}
+
+
+@pytest.mark.parametrize("verdict", ["pending", "mismatched", "conflict", "undecidable", "missing"])
+def test_under_upsert_a_row_that_held_another_version_proves_nothing_of_this_one(shelf: Shelf, verdict: str) -> None:
+    """The older version was there while the key waited for this one, or the finding was tolerated."""
+    shelf.certify(JUDGED_NOW, {"a": True}, verdict=verdict, is_upsert=True)
+
+    assert verdicts(shelf, missing("a"), elsewhere(), is_upsert=True) == {"a": "missing", "there": "matched"}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "is_held"), [("matched", True), ("duplicate", True), ("vanished", False), ("erased", False)]
+)
+def test_under_upsert_a_row_that_held_the_version_has_vanished(shelf: Shelf, verdict: str, is_held: bool) -> None:
+    shelf.certify(JUDGED_NOW, {"a": is_held}, verdict=verdict, is_upsert=True)
+
+    assert verdicts(shelf, missing("a"), elsewhere(), is_upsert=True) == {"a": "vanished", "there": "matched"}
+
+
+def test_what_was_repaired_under_upsert_held_the_version_whatever_it_held_before(shelf: Shelf) -> None:
+    shelf.certify(JUDGED_NOW, {"a": True, "b": True}, verdict="mismatched", repaired=("a",), is_upsert=True)
+
+    found = verdicts(shelf, missing("a", "b"), elsewhere(), is_upsert=True)
+    assert found == {"a": "vanished", "b": "missing", "there": "matched"}
+
+
+@pytest.mark.parametrize("verdict", ["mismatched", "undecidable", "conflict"])
+def test_the_row_of_an_event_that_was_there_has_vanished_whatever_it_held(shelf: Shelf, verdict: str) -> None:
+    shelf.certify(JUDGED_NOW, {"a": True}, verdict=verdict)
+
+    assert verdicts(shelf, missing("a"), elsewhere()) == {"a": "vanished", "there": "matched"}
+
+
+def test_a_key_that_only_waited_in_a_newer_window_was_last_judged_by_an_older_one(shelf: Shelf) -> None:
+    shelf.certify(1, {"a": True}, lo=0)
+    shelf.certify(JUDGED_NOW, {"a": False}, verdict="pending", lo=80)
+
+    assert verdicts(shelf, missing("a"), elsewhere(a="0:5")) == {"a": "vanished", "there": "matched"}
+
+
+def total_verdict(shelf: Shelf, outside: pl.DataFrame) -> str:
+    task = shelf.task(group=Grouping(identity="line"))
+    return marked(task, missing("a"), outside)[0]["a"]
+
+
+@pytest.mark.parametrize("verdict", ["pending", "mismatched", "undecidable"])
+def test_a_row_of_many_records_that_held_a_part_of_them_proves_nothing_of_all(shelf: Shelf, verdict: str) -> None:
+    shelf.certify(JUDGED_NOW, {"a": True}, verdict=verdict)
+
+    assert total_verdict(shelf, elsewhere()) == "missing"
+
+
+def test_a_row_of_many_records_that_held_those_of_an_older_window_proves_nothing_of_all(shelf: Shelf) -> None:
+    shelf.certify(1, {"a": True}, lo=0)
+    assert total_verdict(shelf, elsewhere(a="0:5")) == "missing"
+
+    shelf.certify(JUDGED_NOW, {"a": True}, lo=80)
+    assert total_verdict(shelf, elsewhere(a="0:5")) == "vanished"

@@ -25,19 +25,45 @@ from makewhole_spark.reconcile.judge.verdicts import has_verdict, turned
 
 
 def held_by(storage: Storage, result: CertifiedResult, keys: set[str]) -> dict[str, bool]:
-    """Return which of the keys (hashes in hex) a certified window judged, and whether the target held them by then: by
-    its verdicts, and by what was repaired afterwards."""
+    """Return which of the keys (hashes in hex) a certified window judged, and whether the target had copies of them
+    that the source had, too: by its verdicts, and by what was repaired afterwards."""
+    # That an unexpected one is gone may be a repair.
+    return _held_by(storage, result, keys, pl.col("is_held") & ~has_verdict(Verdict.UNEXPECTED))
+
+
+def settled_by(task: BucketTask, result: CertifiedResult, keys: set[str]) -> dict[str, bool]:
+    """Return which of the keys (hashes in hex) a certified window judged, and whether the store held by then what it
+    had to hold. A key that was pending was not judged: the store may have had an older version of it, or a part.
+
+    Of an event any row shows that it was loaded. Of a version, or of many records, only one does that had nothing wrong
+    but its number: a finding that differs may have been tolerated, or accepted.
+    """
+    is_held = pl.col("is_held") & ~has_verdict(Verdict.UNEXPECTED)
+    if _may_change(task) or result.files.is_upsert:
+        is_held = pl.col("is_held") & has_verdict(Verdict.MATCHED, Verdict.DUPLICATE)
+    return _held_by(task.context.storage, result, keys, is_held, ~has_verdict(Verdict.PENDING))
+
+
+def _held_by(
+    storage: Storage, result: CertifiedResult, keys: set[str], is_held: pl.Expr, is_judged: pl.Expr | None = None
+) -> dict[str, bool]:
     if not keys:
         return {}
     stored = stored_verdicts(storage, result.files, keys)
-    # Each of these verdicts shows that the target held the key rightly. That an unexpected one is gone may be a repair.
-    is_held = pl.col("is_held") & ~has_verdict(Verdict.UNEXPECTED) | has_verdict(Verdict.VANISHED, Verdict.ERASED)
-    held: dict[str, bool] = dict(stored.select("key_hash", is_held.alias("is_held")).rows())
+    was_held = is_held | has_verdict(Verdict.VANISHED, Verdict.ERASED)
+    judged = stored if is_judged is None else stored.filter(is_judged)
+    held: dict[str, bool] = dict(judged.select("key_hash", was_held.alias("is_held")).rows())
     repaired = None if result.repaired is None else storage.read_parquet([result.repaired])
     if repaired is not None:
         wanted = repaired.filter(pl.col("key_hash").is_in(list(keys)))
         held |= dict.fromkeys(wanted["key_hash"].to_list(), True)
     return held
+
+
+def _may_change(task: BucketTask) -> bool:
+    """Return whether a row is of the latest version of its key, or of many records: one that was seen before proves
+    nothing of what it must hold since."""
+    return task.is_upsert or task.hop.group is not None
 
 
 def matched_by(storage: Storage, result: CertifiedResult, keys: set[str]) -> set[str]:
@@ -116,7 +142,7 @@ def _maybe_met(task: BucketTask, missing: pl.DataFrame, source: pl.DataFrame) ->
     waited in the log behind one with a time ahead is in a later window than its time says.
     """
     start, pipeline = task.context.window.start, task.context.pipeline
-    if start is None or not task.has_slices:
+    if start is None or not task.has_slices or _may_change(task):
         return empty(MAYBE_MET)
     times = source.join(missing, on=HASH, how="semi").group_by(HASH).agg(pl.col("time").min())
     met_from = pl.min_horizontal("time", pl.lit(start)) - pl.lit(pipeline.late + pipeline.pending_max_age)
@@ -128,7 +154,7 @@ def _seen(task: BucketTask, missing: pl.DataFrame, source_elsewhere: pl.DataFram
     """Return the certified windows that saw missing keys in the store: of each key the newest that judged it.
 
     Under upsert only this window's own revisions judged the version that is missing now: an older one that was seen and
-    purged proves nothing of it.
+    purged proves nothing of it. Nor does a row that was made of the records of older windows.
     """
     if missing.is_empty() or not can_look_up(task.context.pipeline.points[task.hop.target]):
         return {}
@@ -139,12 +165,12 @@ def _seen(task: BucketTask, missing: pl.DataFrame, source_elsewhere: pl.DataFram
     for result in sorted(task.certified, key=lambda certified: certified.number):
         if result.number == number:
             keys = set(by_hash.values())
-        elif task.is_upsert:
+        elif _may_change(task):
             continue
         else:
             keys = {by_hash[high, low] for high, low, place in places if result.holds(place)}
         row_met = _rows_met(storage, result, maybe_met) if result.number < number else set()
-        held = dict.fromkeys(row_met, True) | held_by(storage, result, keys | row_met)
+        held = dict.fromkeys(row_met, True) | settled_by(task, result, keys | row_met)
         for key_hash, is_held in held.items():
             seen.pop(key_hash, None)
             if is_held:
