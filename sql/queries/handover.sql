@@ -55,6 +55,18 @@ where pipeline = %(pipeline)s and from_number = %(number)s and from_revision in 
 group by hop, key_hash
 order by hop, min(key);
 
+-- handed_on --
+-- Read those of some keys that a window handed over on a hop: by its newest certified revision, or without one by its newest judged one.
+with counted as (
+    select judged.revision from makewhole.hop_result as result join makewhole.window as judged using (pipeline, number, revision)
+    where result.pipeline = %(pipeline)s and result.number = %(number)s and result.hop = %(hop)s and result.stage = 'reconciled'
+    order by judged.state = 'certified' desc, judged.revision desc limit 1
+)
+select key_hash from makewhole.handover
+where pipeline = %(pipeline)s and from_number = %(number)s and from_revision = (select revision from counted)
+  and hop = %(hop)s and key_hash = any(%(key_hashes)s)
+order by key_hash;
+
 -- is_overtaken --
 -- Return whether the window behind a revision's own was compared without what the revision hands over: the last time that it was compared, its
 -- snapshots were taken before this revision was compared, or what it was given was of newer revisions alone.

@@ -103,6 +103,19 @@ def stored_verdicts(storage: Storage, files: VerdictFiles, key_hashes: Collectio
     return pl.concat([verdicts, _clean_of(storage, files, left)])
 
 
+def pending_in(storage: Storage, files: VerdictFiles, key_hashes: Collection[str]) -> set[str]:
+    """Return which of some keys a window judged pending. None of them was clean: its slices are not read.
+
+    Raises:
+        CorruptionError: a file that the journal names is not there.
+    """
+    frame = storage.read_parquet(files.verdicts, ["key_hash", "verdict"]) if key_hashes else None
+    if frame is None:
+        return set()
+    is_pending = (pl.col("verdict") == Verdict.PENDING.value) & pl.col("key_hash").is_in(list(key_hashes))
+    return {*frame.filter(is_pending)["key_hash"]}
+
+
 def _clean_of(storage: Storage, files: VerdictFiles, key_hashes: Iterable[str]) -> pl.DataFrame:
     wanted = pl.DataFrame([split_hex(key_hash) for key_hash in key_hashes], schema=HASHES, orient="row")
     columns = VERSION_COLUMNS if files.is_upsert else COLUMNS

@@ -186,3 +186,61 @@ def test_what_has_vanished_is_brought_back_where_the_file_asks_for_it(shop: Reco
     assert shop.sql("select count(*) from warehouse where id = 'O3'") == [(1,)]
     assert shop.outcomes(context) == {"O3": "repaired"}
     assert shop.certify(context).state is WindowState.CERTIFIED
+
+
+@pytest.mark.parametrize("is_upsert", [False, True], ids=["event", "upsert"])
+def test_a_row_that_was_in_flight_and_that_a_following_window_saw_has_vanished(
+    shop: ReconciledShop, is_upsert: bool
+) -> None:
+    """Keys are handed over once and twice, then the store is purged, and the first window is run again. One of them was
+    never seen by any window."""
+    loader = {"consumer_group": "loader"}
+    shop.describe(hop=loader, topic_key="kafka.key", has_ledger=False, is_upsert=is_upsert, max_age="10d")
+    made, second, third = orders(range(10)), orders([100, 101], 1), orders([200, 201], 2)
+    shop.trade(made, unloaded=made[6:])
+    shop.commit_group("loader", 6)
+    assert shop.whole_way()[1].handed_over == 4
+    shop.trade(second, unloaded=second)
+    shop.write("warehouse", made[6:8])
+    shop.commit_group("loader", 8)
+    assert shop.whole_way(1)[1].handed_over == 4
+    shop.trade(third, unloaded=third)
+    shop.write("warehouse", [made[8], *second])
+    shop.sql("delete from warehouse where id = 'O9'")
+    shop.commit_group("loader", 9)
+    assert shop.whole_way(2)[1].handed_over == 3
+    shop.commit_group("loader", 14)
+    shop.sql("delete from warehouse")
+
+    context, closed = shop.whole_way()
+
+    names = [order["id"] for order in made]
+    assert shop.found(context, STORE_HOP) == {
+        **dict.fromkeys(names[:9], VANISHED),
+        names[9]: ("missing", "committed_before_written"),
+    }
+    seen = {name: shop.evidence(context, STORE_HOP, name)["seen"]["window"] for name in names[:9]}
+    assert seen == dict.fromkeys(names[:6], 1) | dict.fromkeys(names[6:8], 2) | {names[8]: 3}
+    assert closed.state is WindowState.GAPS
+
+
+def test_a_row_that_was_in_flight_in_a_window_with_gaps_and_that_the_next_one_saw_has_vanished(
+    shop: ReconciledShop,
+) -> None:
+    """The first window handed its key over all the same."""
+    shop.describe(hop={"consumer_group": "loader"}, has_ledger=False)
+    made = orders(range(10))
+    shop.trade(made, unloaded=[made[3], made[9]])
+    shop.commit_group("loader", 9)
+    first, closed = shop.whole_way()
+    assert (closed.state, len(shop.found(first, STORE_HOP))) == (WindowState.GAPS, 2)
+    shop.trade(orders([100], 1))
+    shop.write("warehouse", [made[9]])
+    shop.commit_group("loader", 11)
+    assert shop.whole_way(1)[1].state is WindowState.CERTIFIED
+    shop.sql("delete from warehouse where id = 'O9'")
+
+    context, _ = shop.whole_way()
+
+    assert shop.found(context, STORE_HOP) == {"O3": ("missing", "committed_before_written"), "O9": VANISHED}
+    assert shop.evidence(context, STORE_HOP, "O9")["seen"] == {"window": 2, "revision": 1}

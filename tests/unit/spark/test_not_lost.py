@@ -225,6 +225,26 @@ def test_a_key_that_only_waited_in_a_newer_window_was_last_judged_by_an_older_on
     assert verdicts(shelf, missing("a"), elsewhere(a="0:5")) == {"a": "vanished", "there": "matched"}
 
 
+@pytest.mark.parametrize("is_upsert", [False, True], ids=["event", "upsert"])
+def test_a_key_that_was_handed_over_is_asked_for_until_a_window_judged_it(shelf: Shelf, is_upsert: bool) -> None:
+    """What a later window says of `a` is of another version, and whether one saw `c` says nothing where this window
+    never handed it over."""
+    shelf.certify(JUDGED_NOW, {"a": True, "b": True}, verdict="pending", is_upsert=is_upsert)
+    shelf.certify(JUDGED_NOW + 1, {"a": True, "c": True}, is_upsert=is_upsert)
+    shelf.certify(JUDGED_NOW + 3, {"b": True}, is_upsert=is_upsert)
+    shelf.certify(JUDGED_NOW + 4, {"a": False, "b": False}, verdict="missing", is_upsert=is_upsert)
+    own, *following = shelf.results
+    shelf.results = [own]
+    task = shelf.task(is_upsert=is_upsert)
+    task = replace(task, second=replace(task.known_since, following=tuple(following)))
+
+    found, seen = marked(task, missing("a", "b", "c"), elsewhere())
+
+    assert found == {"a": "vanished", "b": "vanished", "c": "missing", "there": "matched"}
+    assert [seen.seen[key_hash(key)] for key in "ab"] == [(JUDGED_NOW + 1, 1), (JUDGED_NOW + 3, 1)]
+    assert seen.handed_on.rows() == missing("a", "b").select(*HASHES).rows()[:2]
+
+
 def total_verdict(shelf: Shelf, outside: pl.DataFrame) -> str:
     task = shelf.task(group=Grouping(identity="line"))
     return marked(task, missing("a"), outside)[0]["a"]

@@ -1,6 +1,6 @@
 """Read and write the keys that a window hands over to the next."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,6 +10,7 @@ from makewhole.model.window import Window
 from makewhole.sql import PgConnection, load_queries, record, rows_in_pieces, single_value, statements_of
 
 _run = statements_of("handover")
+_KEYS_AT_ONCE = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +59,14 @@ def handovers(journal: PgConnection, pipeline: str, number: int, hop: str | None
     over to the next, and those of older revisions that it could not read, so many at a time. `hop`: only those of one
     hop."""
     yield from rows_in_pieces(journal, "handover", "handovers", {"pipeline": pipeline, "number": number, "hop": hop})
+
+
+def handed_on(journal: PgConnection, window: Window, number: int, hop: str, key_hashes: Sequence[str]) -> list[str]:
+    """Return those of some keys (hashes in hex) that another window (`number`) of the pipeline handed over on a hop: by
+    its newest certified revision, or without one by its newest judged one."""
+    values = {"pipeline": window.pipeline, "number": number, "hop": hop}
+    pieces = (list(key_hashes[at : at + _KEYS_AT_ONCE]) for at in range(0, len(key_hashes), _KEYS_AT_ONCE))
+    return [row.key_hash for piece in pieces for row in _run(journal, "handed_on", **values, key_hashes=piece)]
 
 
 def is_overtaken(journal: PgConnection, window: Window) -> bool:

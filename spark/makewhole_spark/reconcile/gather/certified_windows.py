@@ -2,16 +2,18 @@
 are asked.
 
 A bucket is judged first without them, and says in which windows its missing keys have records, by the key index. Their
-rows may have been met without the record by windows before. Where any of these is certified, the bucket is judged again
-with what that one found.
+rows may have been met without the record by windows before; and what this window handed over was judged by the ones
+after it, one or more. Where any of these is certified, the bucket is judged again with what that one found.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from makewhole.compute.buckets import files_of_bucket
+from makewhole.compute.keys import hash_hex
 from makewhole.journal.history import older_results
 from makewhole.journal.history.older_results import MET_FAR_AHEAD
+from makewhole.journal.results import handover_keys
 from makewhole.key_index.files import IndexFile, maybe_known
 from makewhole.lake.stored_verdicts import VerdictFiles
 from makewhole.model.hops import Hop
@@ -56,17 +58,16 @@ def to_judge_again(
     _: Carrier, neighbours: NeighbouringWindows, tasks: Iterable[BucketTask], answers: Iterable[BucketAnswer]
 ) -> list[BucketTask]:
     """Return the tasks of buckets of which certified windows know missing keys, with what these found."""
-    judged = list(zip(tasks, answers, strict=True))
-    certified = {
-        hop.name: certified_results(neighbours, hop, _numbers(neighbours, hop, answers))
-        for hop in neighbours.context.pipeline.hops
-    }
+    judged, hops = list(zip(tasks, answers, strict=True)), neighbours.context.pipeline.hops
+    certified = {hop.name: certified_results(neighbours, hop, _numbers(neighbours, hop, answers)) for hop in hops}
+    following = {hop.name: certified_results(neighbours, hop, _handed_to(neighbours, hop, answers)) for hop in hops}
     return [
         replace(
             task,
             second=replace(
                 task.known_since,
-                certified=tuple(certified[task.hop.name][task.bucket]),
+                certified=tuple(certified[task.hop.name].get(task.bucket, ())),
+                following=tuple(following[task.hop.name].get(task.bucket, ())),
                 knows_certified=True,
                 looked_up=task.known_since.looked_up or answer.looked_up,
                 kept=task.known_since.kept or answer.kept,
@@ -74,7 +75,8 @@ def to_judge_again(
             ),
         )
         for task, answer in judged
-        if (answer.recorded_in or answer.maybe_met) and certified[task.hop.name].get(task.bucket)
+        if ((answer.recorded_in or answer.maybe_met) and certified[task.hop.name].get(task.bucket))
+        or (answer.handed_on and following[task.hop.name].get(task.bucket))
     ]
 
 
@@ -93,6 +95,21 @@ def _numbers(neighbours: NeighbouringWindows, hop: Hop, answers: Iterable[Bucket
             files = [IndexFile(path=path, windows=()) for path in _files_of(window.files, bucket)]
             if of_bucket is not None and maybe_known(storage, files, met_by(of_bucket, window)).any():
                 numbers.add(window.number)
+    return numbers
+
+
+def _handed_to(neighbours: NeighbouringWindows, hop: Hop, answers: Iterable[BucketAnswer]) -> set[int]:
+    """Return the numbers of the windows to which keys of this one were handed over that the hop's store lacks now: the
+    next one, and those after it as long as any of the keys was handed on."""
+    journal, ours = neighbours.journal, neighbours.context.window
+    paths = [answer.handed_on for answer in answers if answer.hop == hop.name and answer.handed_on is not None]
+    handed = neighbours.context.storage.read_parquet(paths) if paths else None
+    left: Sequence[str] = () if handed is None else handed.select(hash_hex()).to_series().to_list()
+    numbers, number = set[int](), ours.number
+    while left:
+        number += 1
+        numbers.add(number)
+        left = handover_keys.handed_on(journal, ours, number, hop.name, left)
     return numbers
 
 

@@ -1,7 +1,8 @@
 """Ask certified windows what they saw of keys, and mark those that one saw: repeated and vanished ones.
 
 What a certified window found of a key is in the files of its verdicts: a file of one bucket of each window in which the
-key's records lie, or that met its row without them, and of this window's own last certified revision.
+key's records lie, or that met its row without them, of this window's own last certified revision, and of the windows
+after it that were handed the key over.
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from makewhole.compute.frames import HASH, HASHES, empty
 from makewhole.compute.keys import hash_hex
 from makewhole.key_index.files import known_keys, rows_of_keys
 from makewhole.lake.storage import Storage
-from makewhole.lake.stored_verdicts import stored_verdicts
+from makewhole.lake.stored_verdicts import pending_in, stored_verdicts
 from makewhole.model.points import can_look_up
 from makewhole.model.verdict import Cause, Verdict
 from makewhole_spark.reconcile.bucket.answer import MAYBE_MET
@@ -107,10 +108,11 @@ SeenIn = Mapping[str, tuple[int, int]]
 @dataclass(frozen=True, kw_only=True)
 class SeenKeys:
     """The keys (`HASHES`) that were still missing when certified windows were asked, whatever became of them since;
-    those of them of which windows before may have met rows (`MAYBE_MET`); and the keys that a window saw in the store
-    (`seen`)."""
+    those of them that this window handed over before (`HASHES`); those of which windows before may have met rows
+    (`MAYBE_MET`); and the keys that a window saw in the store (`seen`)."""
 
     missing: pl.DataFrame
+    handed_on: pl.DataFrame
     maybe_met: pl.DataFrame
     seen: SeenIn
 
@@ -129,9 +131,24 @@ def mark_vanished(
     `source`: the copies of the slice."""
     missing = judged.filter(has_verdict(Verdict.MISSING))
     maybe_met = _maybe_met(task, missing.select(HASH), source)
-    seen = _seen(task, missing, source_elsewhere, maybe_met)
+    handed_on = _handed_on(task, missing)
+    seen = _seen(task, missing, handed_on, source_elsewhere, maybe_met)
     marked = turned(judged, has_verdict(Verdict.MISSING), seen, Verdict.VANISHED, Cause.GONE_SINCE_CERTIFIED)
-    return marked, SeenKeys(missing=missing.select(*HASHES), maybe_met=maybe_met, seen=seen)
+    keys = {"missing": missing.select(*HASHES), "handed_on": handed_on.select(*HASHES)}
+    return marked, SeenKeys(**keys, maybe_met=maybe_met, seen=seen)
+
+
+def _handed_on(task: BucketTask, missing: pl.DataFrame) -> pl.DataFrame:
+    """Return the missing keys that this window handed over when it was judged before, by its last revision or by its
+    last certified one: windows after it judged their records."""
+    if missing.is_empty() or not can_look_up(task.context.pipeline.points[task.hop.target]):
+        return missing.clear()
+    storage, hashes = task.context.storage, {*missing["key_hash"]}
+    own = (one.files for one in task.elsewhere.certified if one.number == task.context.window.number)
+    certified = [key_hash for files in own for key_hash in pending_in(storage, files, hashes)]
+    last = task.keys.judged_pending.read(storage).select(HASH).unique().with_columns(pl.lit(True).alias("_is_last"))
+    marked = missing.join(last, on=HASH, how="left", maintain_order="left")
+    return marked.filter(pl.col("_is_last").fill_null(False) | pl.col("key_hash").is_in(certified)).drop("_is_last")
 
 
 def _maybe_met(task: BucketTask, missing: pl.DataFrame, source: pl.DataFrame) -> pl.DataFrame:
@@ -150,11 +167,18 @@ def _maybe_met(task: BucketTask, missing: pl.DataFrame, source: pl.DataFrame) ->
     return of_keys.select(*HASH, met_from.cast(MAYBE_MET["met_from"]).alias("met_from"))
 
 
-def _seen(task: BucketTask, missing: pl.DataFrame, source_elsewhere: pl.DataFrame, maybe_met: pl.DataFrame) -> SeenIn:
+def _seen(
+    task: BucketTask,
+    missing: pl.DataFrame,
+    handed_on: pl.DataFrame,
+    source_elsewhere: pl.DataFrame,
+    maybe_met: pl.DataFrame,
+) -> SeenIn:
     """Return the certified windows that saw missing keys in the store: of each key the newest that judged it.
 
-    Under upsert only this window's own revisions judged the version that is missing now: an older one that was seen and
-    purged proves nothing of it. Nor does a row that was made of the records of older windows.
+    Under upsert only this window's own revisions judged the version that is missing now, and where they handed it over
+    the first of the following windows in which it did not wait on: an older one that was seen and purged proves nothing
+    of it. Nor does a row that was made of the records of older windows.
     """
     if missing.is_empty() or not can_look_up(task.context.pipeline.points[task.hop.target]):
         return {}
@@ -162,15 +186,19 @@ def _seen(task: BucketTask, missing: pl.DataFrame, source_elsewhere: pl.DataFram
     places = source_elsewhere.join(missing.select(HASH), on=HASH, how="semi").select(*HASH, "place").rows()
     storage, number = task.context.storage, task.context.window.number
     seen: dict[str, tuple[int, int]] = {}
-    for result in sorted(task.certified, key=lambda certified: certified.number):
+    results = {result.number: result for result in (*task.certified, *task.known_since.following)}
+    waiting = {*handed_on["key_hash"]}
+    for _, result in sorted(results.items()):
         if result.number == number:
             keys = set(by_hash.values())
         elif _may_change(task):
-            continue
+            keys = set()
         else:
             keys = {by_hash[high, low] for high, low, place in places if result.holds(place)}
         row_met = _rows_met(storage, result, maybe_met) if result.number < number else set()
-        held = dict.fromkeys(row_met, True) | settled_by(task, result, keys | row_met)
+        followed = waiting if result.number > number else set()
+        held = dict.fromkeys(row_met, True) | settled_by(task, result, keys | row_met | followed)
+        waiting = waiting - {*held} if result.number > number else waiting
         for key_hash, is_held in held.items():
             seen.pop(key_hash, None)
             if is_held:

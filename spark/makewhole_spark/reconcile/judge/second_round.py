@@ -14,7 +14,7 @@ What a second round knows is used where a first round has nothing:
   as a log of which a part is gone (`BucketTask.log_of`); `tail_records`, `unread_tails` and
   `compacted_tails` for tombstones (`erased_keys`).
 - `compacted` by the marks, in the place of what the windows alone say of compaction (`BucketTask.compacted_at`).
-- `certified` by the marks of `certified` and `file_changes`.
+- `certified` by the marks of `certified` and `file_changes`, and `following` by the former.
 - `kept` in the place of a first pass (`first_pass`), and `looked_up` in the place of look-ups (`look_up_again`).
 """
 
@@ -139,7 +139,7 @@ def _keep_exceptions(storage: Storage, folder: str, first: FirstPass) -> KeptExc
 def _ask_windows(task: BucketTask, marked: Marked, source: pl.DataFrame, repeated_from: pl.DataFrame) -> dict[str, Any]:
     """Name the windows that may have seen keys on both sides: those with records of keys that a store lacks now, those
     of which a repeated key is, and those with the version by which a key left the filter. Write the keys of whose rows
-    windows before may have met some.
+    windows before may have met some, and those that a revision of this window handed over.
 
     Of the first all keys count that were missing when the windows were asked, also those of which this window's own
     revision or a gap in a log says something, and unexpected ones that the filter excludes: what is said of a key must
@@ -153,6 +153,8 @@ def _ask_windows(task: BucketTask, marked: Marked, source: pl.DataFrame, repeate
     if len(maybe_met):
         asked["maybe_met"] = task.context.storage.write_parquet(task.folder("untraced"), maybe_met)
         asked["maybe_met_since"] = maybe_met["met_from"].min()
+    if len(marked.seen.handed_on):
+        asked["handed_on"] = task.context.storage.write_parquet(task.folder("handed_on"), marked.seen.handed_on)
     return asked
 
 
