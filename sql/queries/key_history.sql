@@ -42,26 +42,33 @@ order by plan.frozen_at, action.seq;
 
 -- reported_keys --
 -- Read the keys that windows [first, number) found wrong on a hop, other than absent, and that were not repaired. That a key
--- had no row (missing, vanished, erased, or not known beside none) says nothing of rows that come.
+-- had no row (missing, vanished, erased, or not known beside none) says nothing of rows that come. Where no window judges
+-- the key again, as its copies were taken back or its window is certified, with the number of copies that was reported last.
 with judged as (
     select number, max(revision) as revision
     from makewhole.hop_result
     where pipeline = %(pipeline)s and number >= %(first)s and number < %(number)s and stage = 'reconciled'
     group by number
 )
-select distinct finding.key_hash
+select finding.key_hash,
+       case when bool_and(finding.outcome = 'reversed' or of_finding.state = 'certified')
+            then (array_agg((finding.evidence ->> 'target_copies')::bigint order by finding.number desc))[1] end as copies
 from makewhole.finding join judged using (number, revision)
+join makewhole.window as of_finding using (pipeline, number, revision)
 where finding.pipeline = %(pipeline)s and finding.hop = %(hop)s
     and finding.verdict in ('duplicate', 'unexpected', 'mismatched', 'conflict', 'undecidable')
     and not (finding.verdict = 'undecidable' and coalesce((finding.evidence ->> 'target_copies')::bigint, 1) = 0)
     and finding.outcome not in ('repaired', 'handed_over')
+group by finding.key_hash
 order by finding.key_hash;
 
 -- reported_of_keys --
 -- Read those of some keys that have a row, and that windows before one found wrong on a hop, and that were not
--- repaired.
-select distinct finding.key_hash
-from makewhole.finding
+-- repaired, with the number of copies as above.
+select finding.key_hash,
+       case when bool_and(finding.outcome = 'reversed' or of_finding.state = 'certified')
+            then (array_agg((finding.evidence ->> 'target_copies')::bigint order by finding.number desc))[1] end as copies
+from makewhole.finding join makewhole.window as of_finding using (pipeline, number, revision)
 where finding.pipeline = %(pipeline)s and finding.hop = %(hop)s and finding.number < %(number)s
     and finding.key_hash = any(%(key_hashes)s)
     and finding.verdict in ('mismatched', 'unexpected', 'undecidable', 'conflict', 'duplicate')
@@ -70,6 +77,7 @@ where finding.pipeline = %(pipeline)s and finding.hop = %(hop)s and finding.numb
         select max(judged.revision) from makewhole.hop_result as judged
         where judged.pipeline = finding.pipeline and judged.number = finding.number and judged.stage = 'reconciled'
     )
+group by finding.key_hash
 order by finding.key_hash;
 
 -- unexpected_keys --

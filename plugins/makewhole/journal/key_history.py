@@ -11,6 +11,10 @@ from makewhole.sql import PgConnection, records, rows_in_pieces, statements_of
 
 _run = statements_of("key_history")
 
+Reported = tuple[str, int | None]
+"""The hash of a key, and the number of its copies that was reported last; None: a window that is still open reported
+it."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Judgement:
@@ -72,16 +76,16 @@ def judged_at(journal: PgConnection, window: Window) -> dict[str, datetime]:
     return dict(rows)
 
 
-def reported_keys(journal: PgConnection, window: Window, hop: str, first: int) -> Iterator[list[tuple[str]]]:
-    """Yield the hashes of the keys that the windows from `first` up to this one found wrong on a hop, in their newest
-    judged revisions, and that still are: repeated, unexpected, different or undecidable, each with a row. So many at a
+def reported_keys(journal: PgConnection, window: Window, hop: str, first: int) -> Iterator[list[Reported]]:
+    """Yield the keys that the windows from `first` up to this one found wrong on a hop, in their newest judged
+    revisions, and that still are: repeated, unexpected, different or undecidable, each with a row. So many at a
     time."""
     parameters = {"pipeline": window.pipeline, "hop": hop, "first": first, "number": window.number}
     yield from rows_in_pieces(journal, "key_history", "reported_keys", parameters)
 
 
-def reported_of_keys(journal: PgConnection, window: Window, hop: str, key_hashes: Sequence[str]) -> list[tuple[str]]:
-    """Return the hashes of those of some keys that a window before this one found wrong on a hop (`reported_keys`)."""
+def reported_of_keys(journal: PgConnection, window: Window, hop: str, key_hashes: Sequence[str]) -> list[Reported]:
+    """Return those of some keys that a window before this one found wrong on a hop (`reported_keys`)."""
     if not key_hashes:
         return []
     asked = {"pipeline": window.pipeline, "hop": hop, "number": window.number, "key_hashes": list(key_hashes)}

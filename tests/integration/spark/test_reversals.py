@@ -83,6 +83,28 @@ def test_a_reversal_that_is_not_in_its_topic_leaves_the_window_open(shop: Reconc
     assert shop.certify(context).state is WindowState.GAPS
 
 
+def test_one_more_row_of_a_key_that_was_taken_back_is_a_duplicate_and_touched_ones_are_not(
+    shop: ReconciledShop,
+) -> None:
+    """All of these rows come with a time of the first day. The next window finds as many as before of `O7`, and one
+    more of `O3`, whose first copies no window would judge again."""
+    prepare(shop, hop=REVERSE)
+    made = orders(range(10))
+    shop.trade(made)
+    shop.write("warehouse", [made[3], made[7]])
+    assert repaired(shop, actions=2)[1].state is WindowState.CERTIFIED
+    shop.sql("update warehouse set region = 'XX' where id in ('O3', 'O7')")
+    shop.trade(orders(range(100, 105), 1))
+    shop.write("warehouse", [made[3]])
+
+    context = shop.judge_and_ask_the_gate(1)
+
+    assert shop.found(context, STORE_HOP) == {"O3": ("duplicate", "written_before_committed")}
+    assert shop.evidence(context, STORE_HOP, "O3")["target_copies"] == 3
+    assert plan_window(context).plan is None  # which of the rows was taken back is not certain
+    assert shop.certify(context).state is WindowState.GAPS
+
+
 def prepare(shop: ReconciledShop, *, hop: Settings | None = None, ledger_hop: Settings | None = None) -> str:
     topic = shop.add_topic()
     shop.describe(hop=hop or {}, ledger_hop=ledger_hop or {}, more_points={"reversals": topic_point("log", topic)})

@@ -35,6 +35,10 @@ from makewhole_spark.reconcile.bucket.other_windows import (
 )
 from makewhole_spark.reconcile.bucket.window_files import WindowFiles
 
+REPORTED: Schema = HASHES | {"copies": pl.Int64}
+"""Keys that earlier windows found wrong, with the number of their copies that was reported last; null: a window that is
+still open reported the key, and judges it again."""
+
 HANDED_OVER: Schema = NAMED_KEYS | {"since": WAITING["since"]}
 """Keys that the window before handed over, with the moment since which each waits."""
 
@@ -53,14 +57,14 @@ class JournalKeys:
     `handed_over` (`HANDED_OVER`): keys of the window before. `judged_pending` (`WAITING`): by the last revision of this
     window. `written` (`HASHES`): keys of which plans for this window wrote records to the source, wherever these are.
     `followed` (`NAMED_KEYS`): keys of which plans wrote rows straight into the target lately. `already_reported`
-    (`HASHES`): keys that an earlier window found wrong.
+    (`REPORTED`): keys that an earlier window found wrong.
     """
 
     handed_over: BucketRows = field(default_factory=partial(BucketRows.none, HANDED_OVER))
     judged_pending: BucketRows = field(default_factory=partial(BucketRows.none, WAITING))
     written: BucketRows = field(default_factory=partial(BucketRows.none, HASHES))
     followed: BucketRows = field(default_factory=partial(BucketRows.none, NAMED_KEYS))
-    already_reported: BucketRows = field(default_factory=partial(BucketRows.none, HASHES))
+    already_reported: BucketRows = field(default_factory=partial(BucketRows.none, REPORTED))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -323,7 +327,7 @@ class BucketTask:
 
     @cached_property
     def already_reported(self) -> pl.DataFrame:
-        """The keys that an earlier window found wrong (`HASHES`)."""
+        """The keys that an earlier window found wrong (`REPORTED`)."""
         return self.keys.already_reported.read(self.context.storage)
 
     @property

@@ -1,36 +1,44 @@
 """Gather what earlier windows know of the rows of a table that came late, or were changed since."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 from typing import Any
 
-from makewhole.compute.frames import HASH, HASHES
-from makewhole.compute.keys import hash_hex
-from makewhole.journal.key_history import reported_keys, reported_of_keys
+import polars as pl
+
+from makewhole.compute.frames import HASH
+from makewhole.compute.keys import hash_hex, hashes_of_hex
+from makewhole.journal.key_history import Reported, reported_keys, reported_of_keys
 from makewhole.journal.results import snapshot_manifests
 from makewhole.journal.results.snapshot_manifests import LOOKED_AT, says_what_passes
 from makewhole.lake.rows_by_bucket import RowsByBucket
 from makewhole.model.hops import Hop, Semantics
 from makewhole.model.points import can_look_up
 from makewhole.model.window import Window
+from makewhole_spark.reconcile.bucket.task import REPORTED
 from makewhole_spark.reconcile.bucket.window_files import FilesOfWindows
-from makewhole_spark.reconcile.gather.neighbouring_windows import NeighbouringWindows, hashes
+from makewhole_spark.reconcile.gather.neighbouring_windows import NeighbouringWindows
 from makewhole_spark.snapshot.census import reaches_from
 
 
 def already_reported(neighbours: NeighbouringWindows, hop: Hop) -> RowsByBucket:
-    """Return the keys (`HASHES`) of rows that came late to a hop's target, or were changed since, and that an earlier
+    """Return the keys (`REPORTED`) of rows that came late to a hop's target, or were changed since, and that an earlier
     window found wrong."""
     reached = reached_windows(neighbours, hop.target)
     reported = (
         reported_keys(neighbours.journal, neighbours.context.window, hop.name, reached[0].number) if reached else ()
     )
     both = chain(reported, _known_from_looks(neighbours, hop))
-    return neighbours.by_bucket(f"{hop.slug}/already_reported", map(hashes, both), HASHES)
+    return neighbours.by_bucket(f"{hop.slug}/already_reported", map(_frame_of, both), REPORTED)
 
 
-def _known_from_looks(neighbours: NeighbouringWindows, hop: Hop) -> Iterator[list[tuple[str]]]:
+def _frame_of(reported: Sequence[Reported]) -> pl.DataFrame:
+    rows = pl.DataFrame(reported, schema={"key_hash": pl.String, "copies": REPORTED["copies"]}, orient="row")
+    return rows.drop_nulls("key_hash").select(*hashes_of_hex(), "copies")
+
+
+def _known_from_looks(neighbours: NeighbouringWindows, hop: Hop) -> Iterator[list[Reported]]:
     """Yield the keys of the rows that differ from what earlier windows read, as far as any of these reported them."""
     looked = neighbours.manifests[hop.target].get(LOOKED_AT, {}).get(hop.name, {})
     storage, window = neighbours.context.storage, neighbours.context.window

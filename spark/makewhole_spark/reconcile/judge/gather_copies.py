@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from makewhole.compute.frames import HASH, NAMED_KEYS
+from makewhole.compute.frames import HASH, HASHES, NAMED_KEYS, empty
 from makewhole.compute.indexed_keys.key_runs import passing_rows
 from makewhole.compute.judge.judge_copies import BucketInput, committed_copies
 from makewhole.model.points import can_look_up
@@ -105,9 +105,24 @@ def _truncated_at_target(task: BucketTask, elsewhere: pl.DataFrame) -> tuple[pl.
 
 def _without_reported_rows(task: BucketTask, target: pl.DataFrame, in_source: pl.DataFrame) -> pl.DataFrame:
     """Drop the late rows of keys of which an earlier window said already what is wrong; a row of this window's own
-    times says something new. `in_source`: the keys that the source has in this window."""
+    times says something new, and so does one more than were reported, where no window judges the key again.
+    `in_source`: the keys that the source has in this window."""
     start = task.context.window.start
     if start is None or task.already_reported.is_empty():
         return target
     judged_here = pl.concat([in_source.select(HASH), target.filter(pl.col("time") >= start).select(HASH)])
-    return target.join(task.already_reported.join(judged_here, on=HASH, how="anti"), on=HASH, how="anti")
+    reported = task.already_reported.join(judged_here, on=HASH, how="anti")
+    reported = reported.join(_with_more_rows(task, target, reported), on=HASH, how="anti")
+    return target.join(reported, on=HASH, how="anti")
+
+
+def _with_more_rows(task: BucketTask, target: pl.DataFrame, reported: pl.DataFrame) -> pl.DataFrame:
+    """Return the keys (`HASHES`) of a table's late rows of which it has more rows now than were reported (`REPORTED`),
+    where the windows that reported them are closed. Only these are looked up."""
+    closed = reported.group_by(HASH).agg(pl.col("copies").max(), pl.col("copies").is_null().any().alias("is_open"))
+    late = target.join(closed.filter(~pl.col("is_open")), on=HASH, how="semi").select(*NAMED_KEYS).unique(HASH)
+    point = task.context.pipeline.points[task.hop.target]
+    if late.is_empty() or not can_look_up(point):
+        return empty(HASHES)
+    rows = look_up(task.context, point, late.sort(HASH)).group_by(HASH).agg(pl.col("place").n_unique().alias("rows"))
+    return rows.join(closed, on=HASH, how="inner").filter(pl.col("rows") > pl.col("copies")).select(*HASHES)
