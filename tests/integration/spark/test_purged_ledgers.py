@@ -69,6 +69,42 @@ def test_a_record_that_is_sent_again_is_a_duplicate_though_the_ledger_was_purged
     }
 
 
+def test_a_record_that_is_sent_again_is_a_duplicate_though_its_row_was_judged_in_another_window(
+    shop: ReconciledShop,
+) -> None:
+    """The first record of `O4` lies behind the cut of the window that judged its row, that of `O106` before the cut of
+    the window before. Neither window with the record judged the key."""
+    shop.describe(late="1h", is_observing=True)
+    first, second, third = (orders(range(day * 100, day * 100 + 6), day) for day in (0, 1, 3))
+    ahead = orders([106], 1)
+    shop.trade(first[:4])
+    shop.send([ahead[0] | {"at": first[3]["at"]}])
+    shop.write("warehouse", ahead)
+    shop.write("outbox", [*first[4:5], *ahead])
+    context = shop.open(0)
+    shop.send([first[4] | {"at": second[0]["at"]}])
+    shop.write("warehouse", first[4:5])
+    shop.judge(context)
+    shop.validate(context)
+    assert shop.certify(context).state is WindowState.CERTIFIED
+    shop.trade(second)
+    assert shop.whole_way(1)[1].state is WindowState.CERTIFIED
+    shop.trade(orders(range(200, 203), 2))
+    assert shop.whole_way(2)[1].state is WindowState.CERTIFIED
+
+    shop.sql("delete from outbox")
+    shop.trade(third)
+    later = third[0]["at"]
+    shop.send([first[4] | {"at": later}, ahead[0] | {"at": later}, orders([377], 3)[0]])
+    context, _ = shop.whole_way(3)
+
+    assert shop.found(context, LEDGER_HOP) == {
+        "O4": ("duplicate", "retry_without_idempotence"),
+        "O106": ("duplicate", "retry_without_idempotence"),
+        "O377": ("unexpected", "not_in_source"),
+    }
+
+
 def test_rows_of_a_purged_ledger_stay_when_the_filter_changes(shop: ReconciledShop) -> None:
     describe(shop, late="3d")
     first, second = (orders(range(day * 100, day * 100 + 6), day) for day in range(2))

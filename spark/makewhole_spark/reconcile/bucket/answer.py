@@ -41,11 +41,12 @@ class BucketAnswer:
     out; the file of verdicts has none of them. `kept`: the others, of a bucket to be judged again. `met_alone`: the
     file of keys whose rows had no record in the window, and `met_far_ahead` the number of those whose record is so far
     ahead that no later window would ask this one for them. `recorded_in`: the other windows in which keys have records
-    that the store lacks now. `handed_on`: the file of the keys (`HASHES`) that it lacks, and that this window handed
-    over before. `maybe_met`: the file of the keys (`MAYBE_MET`) that it lacks, of whose rows windows before may have
-    met some, and `maybe_met_since` the first of its moments. `missing_records`: the window's records of missing
-    keys, by partition. `in_doubt`: the transactions in doubt that may hold keys of the bucket at the target, and at the
-    source (`source_in_doubt`); `held_in_doubt`: the number of findings for that reason, by point.
+    that the store lacks now, `repeated_from` those with records of keys that are repeated here. `handed_on`: the file
+    of the keys (`HASHES`) that the store lacks, and that this window handed over before. `maybe_met`: the file of the
+    keys (`MAYBE_MET`) that it lacks, of whose rows windows before may have met some, and `maybe_met_since` the first of
+    its moments. `missing_records`: the window's records of missing keys, by partition. `in_doubt`: the transactions in
+    doubt that may hold keys of the bucket at the target, and at the source (`source_in_doubt`); `held_in_doubt`: the
+    number of findings for that reason, by point.
     """
 
     hop: str
@@ -74,6 +75,7 @@ class BucketAnswer:
     met_alone: str | None = None
     met_far_ahead: int = 0
     recorded_in: frozenset[int] = frozenset()
+    repeated_from: frozenset[int] = frozenset()
     handed_on: str | None = None
     maybe_met: str | None = None
     maybe_met_since: datetime | None = None

@@ -216,8 +216,9 @@ class SecondRound:
     gone. `compacted`: by point, the records that compaction took and that may have been the only ones of any key, where
     the rest of the log says more of them than the windows; `compacted_tails`: the partitions of which some of it is
     among them. `certified`: the windows in which missing keys have records, where they were asked; `following`:
-    those after this one to which missing keys were handed over. The target's rows that were `looked_up` before, the
-    exceptions that were `kept` then, and the transactions that were `in_doubt`.
+    those after this one to which missing keys were handed over; `around`: by the number of a window that has records of
+    repeated keys those around it, nearest first. The target's rows that were `looked_up` before, the exceptions that
+    were `kept` then, and the transactions that were `in_doubt`.
     """
 
     tails: Mapping[str, list[str]] = field(default_factory=dict)
@@ -228,6 +229,7 @@ class SecondRound:
     compacted_tails: frozenset[tuple[str, int]] = frozenset()
     certified: tuple[CertifiedResult, ...] = ()
     following: tuple[CertifiedResult, ...] = ()
+    around: Mapping[int, tuple[CertifiedResult, ...]] = field(default_factory=dict)
     knows_certified: bool = False
     looked_up: str | None = None
     kept: KeptExceptions | None = None

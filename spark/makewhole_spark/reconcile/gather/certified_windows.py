@@ -3,11 +3,12 @@ are asked.
 
 A bucket is judged first without them, and says in which windows its missing keys have records, by the key index. Their
 rows may have been met without the record by windows before; and what this window handed over was judged by the ones
-after it, one or more. Where any of these is certified, the bucket is judged again with what that one found.
+after it, one or more. The row of a record that is repeated was judged around the window with the record. Where any of
+these is certified, the bucket is judged again with what that one found.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from makewhole.compute.buckets import files_of_bucket
 from makewhole.compute.keys import hash_hex
@@ -61,6 +62,7 @@ def to_judge_again(
     judged, hops = list(zip(tasks, answers, strict=True)), neighbours.context.pipeline.hops
     certified = {hop.name: certified_results(neighbours, hop, _numbers(neighbours, hop, answers)) for hop in hops}
     following = {hop.name: certified_results(neighbours, hop, _handed_to(neighbours, hop, answers)) for hop in hops}
+    around = {hop.name: _ResultsAround.of(neighbours, hop, answers) for hop in hops}
     return [
         replace(
             task,
@@ -68,6 +70,7 @@ def to_judge_again(
                 task.known_since,
                 certified=tuple(certified[task.hop.name].get(task.bucket, ())),
                 following=tuple(following[task.hop.name].get(task.bucket, ())),
+                around=around[task.hop.name].of_windows(answer.repeated_from, task.bucket),
                 knows_certified=True,
                 looked_up=task.known_since.looked_up or answer.looked_up,
                 kept=task.known_since.kept or answer.kept,
@@ -77,7 +80,49 @@ def to_judge_again(
         for task, answer in judged
         if ((answer.recorded_in or answer.maybe_met) and certified[task.hop.name].get(task.bucket))
         or (answer.handed_on and following[task.hop.name].get(task.bucket))
+        or any(around[task.hop.name].of_windows(answer.repeated_from, task.bucket).values())
     ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ResultsAround:
+    """Holds what certified windows found around those that have records of repeated keys: their `numbers`, nearest
+    first, by that of such a window."""
+
+    numbers: Mapping[int, Sequence[int]]
+    results: ResultsByBucket
+
+    @classmethod
+    def of(cls, neighbours: NeighbouringWindows, hop: Hop, answers: Iterable[BucketAnswer]) -> "_ResultsAround":
+        recorded = {number for answer in answers if answer.hop == hop.name for number in answer.repeated_from}
+        numbers = {number: numbers_around(neighbours, number) for number in sorted(recorded)}
+        every = {number for numbers_of_one in numbers.values() for number in numbers_of_one}
+        return cls(numbers=numbers, results=certified_results(neighbours, hop, every))
+
+    def of_windows(self, recorded: Iterable[int], bucket: str) -> dict[int, tuple[CertifiedResult, ...]]:
+        """Return what those around some windows found of a bucket, by the number of each of these."""
+        of_bucket = {result.number: result for result in self.results.get(bucket, ())}
+        return {
+            number: tuple(of_bucket[around] for around in self.numbers[number] if around in of_bucket)
+            for number in sorted(recorded)
+        }
+
+
+def numbers_around(neighbours: NeighbouringWindows, number: int) -> list[int]:
+    """Return the numbers of the windows that may have judged the row of a record in a window, besides this one and that
+    window itself, nearest first: the row has a time before that of its record by no more than `late` and the time that
+    a key may wait, and after it by no more than `late`; and the windows right before and behind it."""
+    pipeline, windows = neighbours.context.pipeline, neighbours.windows
+    first, last = number - 1, number + 1
+    start, end = windows.start_of(number), windows.start_of(number + 1)
+    if start is not None:
+        first = min(first, windows.number_ending_after(start - pipeline.late - pipeline.pending_max_age) or first)
+    if end is not None:
+        newest = windows.newest()
+        reached = windows.number_ending_after(end + pipeline.late) or (newest.number if newest else last)
+        last = max(last, reached)
+    others = {*range(max(first, 1), last + 1)} - {number, neighbours.context.window.number}
+    return sorted(others, key=lambda other: (abs(other - number), other))
 
 
 def _numbers(neighbours: NeighbouringWindows, hop: Hop, answers: Iterable[BucketAnswer]) -> set[int]:

@@ -1,12 +1,12 @@
 """Ask certified windows what they saw of keys, and mark those that one saw: repeated and vanished ones.
 
 What a certified window found of a key is in the files of its verdicts: a file of one bucket of each window in which the
-key's records lie, or that met its row without them, of this window's own last certified revision, and of the windows
-after it that were handed the key over.
+key's records lie, of those around it that may have judged its row, of those that met its row without them, of this
+window's own last certified revision, and of the windows after it that were handed the key over.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -80,11 +80,20 @@ def matched_by(storage: Storage, result: CertifiedResult, keys: set[str]) -> set
 def mark_repeated(task: BucketTask, judged: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Turn unexpected keys of `judged` (`JUDGED`) into duplicates where a certified window saw them on both sides: the
     topic at the target had them before, and the ledger at the source was purged since. Return with the verdicts the
-    keys that may be such, each with a `window` in which the topic had it."""
+    keys that may be such, each with a `window` in which the topic had it.
+
+    A window judges the keys of its ledger's rows: where the record lies behind its cut, or the row does, not the window
+    with the record but one around it judged the key. It is no clean one there, and the slices are not read.
+    """
     repeated_from, seen = _repeated_from(task, judged), set[str]()
-    for result in task.certified:
-        keys = set(repeated_from.filter(pl.col("window") == result.number)["key_hash"].to_list())
-        seen |= {key for key, is_held in held_by(task.context.storage, result, keys).items() if is_held}
+    for number in repeated_from["window"].unique().sort():
+        records = repeated_from.filter(pl.col("window") == number)
+        at_it = [result for result in task.certified if result.number == number]
+        around = task.known_since.around.get(number, ())
+        beside = [replace(result, files=replace(result.files, source=(), target=())) for result in around]
+        for result in (*at_it, *beside):
+            keys = {*records["key_hash"]} - seen
+            seen |= {key for key, is_held in held_by(task.context.storage, result, keys).items() if is_held}
     return turned(judged, has_verdict(Verdict.UNEXPECTED), seen, Verdict.DUPLICATE), repeated_from
 
 

@@ -14,7 +14,7 @@ What a second round knows is used where a first round has nothing:
   as a log of which a part is gone (`BucketTask.log_of`); `tail_records`, `unread_tails` and
   `compacted_tails` for tombstones (`erased_keys`).
 - `compacted` by the marks, in the place of what the windows alone say of compaction (`BucketTask.compacted_at`).
-- `certified` by the marks of `certified` and `file_changes`, and `following` by the former.
+- `certified` by the marks of `certified` and `file_changes`, and `following` and `around` by the former.
 - `kept` in the place of a first pass (`first_pass`), and `looked_up` in the place of look-ups (`look_up_again`).
 """
 
@@ -147,8 +147,9 @@ def _ask_windows(task: BucketTask, marked: Marked, source: pl.DataFrame, repeate
     """
     left = windows_of_left(task, marked.judged, source)["window"].to_list()
     keys = pl.concat([marked.seen.missing, marked.excluded])
-    numbers = {*left} - {task.context.window.number} | {*repeated_from["window"]} | _recorded_in(task, keys)
-    asked: dict[str, Any] = {"recorded_in": frozenset(numbers)}
+    repeated = frozenset(repeated_from["window"])
+    numbers = {*left} - {task.context.window.number} | repeated | _recorded_in(task, keys)
+    asked: dict[str, Any] = {"recorded_in": frozenset(numbers), "repeated_from": repeated}
     maybe_met = marked.seen.maybe_met
     if len(maybe_met):
         asked["maybe_met"] = task.context.storage.write_parquet(task.folder("untraced"), maybe_met)
