@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from makewhole.model.errors import RefusedError
 from makewhole.model.gate import NO_TOLERANCE, Gate
-from makewhole.model.hops import Hop, Reach, Semantics
+from makewhole.model.hops import Hop, Reach, Remedy, Semantics
 from makewhole.model.people.access import DagAccess
 from makewhole.model.people.notices import Notify
 from makewhole.model.points import (
@@ -240,6 +240,26 @@ class Pipeline:
             for reader in readers
             if reader == hop or place in map(self.place_of, filter(None, (reader.source, reader.redeliver_to)))
         )
+
+    def places_written(self, hop: Hop, remedy: Remedy) -> frozenset[str]:
+        """Return the places of the tables whose rows a remedy of a hop changes or adds: by itself, or by the loaders
+        that what it sends comes to, over further topics, too. One that the hop names under `despite` adds none."""
+        match remedy:
+            case Remedy.QUARANTINE | Remedy.UPSERT:
+                ends = [hop.target]
+            case Remedy.PRODUCE:
+                ends = [other.target for other in self.hops_behind(hop.target)]
+            case Remedy.REDELIVER:
+                ends = [other.target for reader in self.redelivery_readers(hop) for other in self._loaded(hop, reader)]
+            case _:
+                ends = []
+        return frozenset(self.place_of(name) for name in ends if can_look_up(self.points[name]))
+
+    def _loaded(self, hop: Hop, reader: Hop) -> list[Hop]:
+        """Return the hops by which a record that a hop redelivers goes on from one reader."""
+        loaded = [reader, *self.hops_behind(reader.target)]
+        is_harmless = reader != hop and reader.consumer_group in hop.redeliver_despite
+        return [other for other in loaded if self.overwrites(other)] if is_harmless else loaded
 
     def ordered_points(self) -> tuple[Point, ...]:
         """Return the points that are judged in the order their snapshots are taken: every hop's source before its

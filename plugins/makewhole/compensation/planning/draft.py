@@ -204,6 +204,7 @@ def _for_both(first: ActionDraft, other: ActionDraft) -> ActionDraft:
         passed=_union(ours.passed, theirs.passed),
         records=ours.records or theirs.records,
         resent_to=_union(ours.resent_to, theirs.resent_to),
+        accepted_by=_union(ours.accepted_by, theirs.accepted_by),
         once=_union(ours.once, theirs.once),
         absent_at=_union(ours.absent_at, theirs.absent_at) if ours.absent_at and theirs.absent_at else (),
     )

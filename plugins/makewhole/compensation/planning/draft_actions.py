@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from makewhole.compensation.planning.accepted_rows import AcceptedRows
+from makewhole.compensation.planning.accepted_rows import AcceptedRows, DeletedRows
 from makewhole.compensation.planning.action_draft import ActionDraft
 from makewhole.compensation.planning.disputed import NOTHING_ELSEWHERE, DisputedValues, OpenElsewhere
 from makewhole.compensation.planning.extra_copies import extra_records, extra_rows
@@ -43,7 +43,8 @@ _UPSERTABLE = (*_ABSENT, Verdict.MISMATCHED)
 
 class Known:
     """Hold what is known beside a finding: what was reversed before, whom a record that is sent would reach, which
-    values are disputed, and which rows stay by a person's word (`accepted`: hop and key hash of findings)."""
+    values are disputed, and which rows stay by a person's word (`accepted`: hop and key hash of findings), or stay
+    away as they were deleted."""
 
     def __init__(
         self,
@@ -56,6 +57,7 @@ class Known:
     ) -> None:
         self.disputed = DisputedValues(pipeline, findings, elsewhere)
         self.accepted = AcceptedRows(pipeline, {*accepted, *elsewhere.accepted})
+        self.deleted = DeletedRows(pipeline, findings)
         self.past, self.redelivery = past, Redelivery(pipeline, findings, readers)
         self.second_copies = SecondCopies(pipeline, findings)
         self.in_the_way = RowsInTheWay(pipeline, [*findings, *(finding for _, finding in elsewhere.findings)])
@@ -81,6 +83,8 @@ def draft_actions(
     if not isinstance(made, ActionDraft):
         return [known.with_disputing(hop, reversal, origin) for reversal in made]
     kept = known.accepted.refusal(hop, made.action)
+    if kept is None and remedy in _SENDING:
+        kept = known.deleted.refusal(hop, made.action)
     if kept is not None:
         return kept
     draft = _behind_loaders(pipeline, hop, remedy, known.with_disputing(hop, made, origin))

@@ -35,6 +35,15 @@ def pipeline_of(**changed: Remedy) -> Pipeline:
     )
 
 
+def with_lake(pipeline: Pipeline, **changed: Any) -> Pipeline:
+    """Return a pipeline with a second table that is filled from its topic, by a hop with these changes, which only
+    reports."""
+    lake = TablePoint(name="lake", kind=PointKind.STORE, connection="pg", table="dw.lake", key=("id",))
+    reported = Remedies(missing=Remedy.REPORT, duplicate=Remedy.REPORT, mismatched=Remedy.REPORT)
+    hop = replace(Hop(source="topic", target="lake", remedies=reported, consumer_group="lake-loader"), **changed)
+    return replace(pipeline, points={**pipeline.points, "lake": lake}, hops=(*pipeline.hops, hop))
+
+
 def reversing_pipeline(value: Mapping[str, Any] | None = None, **changed: Remedy) -> Pipeline:
     """Return the pipeline with a template of reversals on each hop."""
     pipeline = pipeline_of(**changed)

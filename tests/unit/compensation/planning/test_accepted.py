@@ -12,11 +12,11 @@ from makewhole.model.hops import Hop, Remedy, Semantics
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Verdict
-from tests.unit.compensation.planning.drafted import finding_of, pipeline_of
+from tests.unit.compensation.planning.drafted import finding_of, pipeline_of, with_lake
 
 pytestmark = pytest.mark.unit
 
-LEDGER_HOP, STORE_HOP = "ledger→topic", "topic→store"
+LEDGER_HOP, STORE_HOP, LAKE_HOP = "ledger→topic", "topic→store", "topic→lake"
 
 
 def test_an_accepted_finding_has_no_action_and_no_refusal() -> None:
@@ -93,7 +93,7 @@ def test_an_action_names_the_hops_whose_acceptance_stops_it_and_is_stopped_by_no
     remedy: Remedy, semantics: Semantics
 ) -> None:
     """A table and a topic are filled from the topic, and a second table from that. What is sent overwrites rows under
-    `upsert`, and elsewhere adds some, which other rules look after."""
+    `upsert`, and elsewhere adds some where a person accepted that there are none."""
     clean = TopicPoint(name="clean", connection="kafka", topic="clean", key=("$.id",))
     far = TablePoint(name="far", kind=PointKind.STORE, connection="pg", table="dw.far", key=("id",))
     pipeline = pipeline_of()
@@ -107,13 +107,28 @@ def test_an_action_names_the_hops_whose_acceptance_stops_it_and_is_stopped_by_no
     action = Action(
         seq=0, hop=hop.name, target=target, key="a", key_hash="0a", before=read_before(remedy, '{"place":""}')
     )
-    overwritten = (STORE_HOP, "clean→far") if semantics is Semantics.UPSERT else ()
-    changed = overwritten if is_sent else (STORE_HOP,)
+    changed = (STORE_HOP, "clean→far") if is_sent else (STORE_HOP,)
 
     assert AcceptedRows(pipeline, []).hops(hop, action) == changed
     stopped = [one.name for one in hops if AcceptedRows(pipeline, [(one.name, "0a")]).refusal(hop, action) is not None]
     assert stopped == [*changed]
     assert AcceptedRows(pipeline, [(one.name, "0b") for one in hops]).refusal(hop, action) is None
+
+
+@pytest.mark.parametrize("is_of_this_window", [True, False])
+def test_a_record_is_not_sent_again_where_a_person_accepted_that_a_reader_lacks_it(is_of_this_window: bool) -> None:
+    pipeline = with_lake(pipeline_of())
+    here, there = (finding_of("a", Verdict.MISSING, hop) for hop in (STORE_HOP, LAKE_HOP))
+    names = frozenset({(LAKE_HOP, there.key_hash)})
+    (draft,) = (draft for _, draft in draft_batch(pipeline, [here, there]).drafts)
+    assert draft.action.before.accepted_by == (STORE_HOP, LAKE_HOP)
+
+    elsewhere = NOTHING_ELSEWHERE if is_of_this_window else OpenElsewhere(accepted=names)
+    found = [here, there] if is_of_this_window else [here]
+    batch = draft_batch(pipeline, found, elsewhere=elsewhere, accepted=names if is_of_this_window else ())
+
+    assert batch.drafts == []
+    assert [(one.hop, one.refusal.code) for one in batch.refusals] == [(STORE_HOP, RefusalCode.ACCEPTED)]
 
 
 def test_nothing_is_written_of_a_key_that_was_erased_on_request() -> None:

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from makewhole.compensation.planning.draft import draft_plan, plan_actions
-from makewhole.model.hops import Remedy
+from makewhole.model.hops import Remedies, Remedy, Semantics
 from makewhole.model.points import Erased, TablePoint
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Verdict
-from tests.unit.compensation.planning.drafted import finding_of, pipeline_of, with_evidence
+from tests.unit.compensation.planning.drafted import finding_of, pipeline_of, with_evidence, with_lake
 
 pytestmark = pytest.mark.unit
 
@@ -52,3 +52,59 @@ def test_a_record_names_the_stores_that_it_reaches_and_that_name_which_keys_were
         (Remedy.REDELIVER, ("store",)),
     ]
     assert all(not action.before.erasable for action in plan_actions(pipeline, findings))
+
+
+IS_GONE = Refusal(
+    RefusalCode.TWICE,
+    "lake had this key and has lost it since it was proven (topic→lake calls it vanished): it would get back what was "
+    "deleted there; write `vanished: upsert` or `vanished: redeliver` on hop topic→lake if it is to come back, or "
+    "repair what else lacks the key by `upsert`, or by a replay topic",
+)
+
+
+@pytest.mark.parametrize("semantics", list(Semantics))
+@pytest.mark.parametrize("verdict", [Verdict.MISSING, Verdict.VANISHED, Verdict.MISMATCHED])
+def test_a_record_is_not_sent_again_where_another_reader_deleted_the_key(
+    verdict: Verdict, semantics: Semantics
+) -> None:
+    pipeline = pipeline_of(vanished=Remedy.REDELIVER, mismatched=Remedy.REDELIVER)
+    store = pipeline.points["store"]
+    assert isinstance(store, TablePoint)
+    pipeline = replace(pipeline, points={**pipeline.points, "store": replace(store, version="version")})
+    pipeline = with_lake(pipeline, semantics=semantics)
+    found = [finding_of("a", verdict, "topic→store"), finding_of("b", verdict, "topic→store")]
+    gone = finding_of("a", Verdict.VANISHED, "topic→lake")
+    assert [action.key for action in plan_actions(pipeline, found)] == ["a", "b"]
+
+    draft = draft_plan(pipeline, [*found, gone], window_keys=1000)
+
+    assert [one.action.key for one in draft.drafts] == ["b"]
+    assert [(one.hop, one.refusal) for one in draft.refusals] == [("topic→store", IS_GONE)]
+
+
+def test_a_record_is_sent_again_to_a_reader_that_deleted_the_key_where_the_file_brings_it_back_there() -> None:
+    back = Remedies(missing=Remedy.REPORT, duplicate=Remedy.REPORT, mismatched=Remedy.REPORT, vanished=Remedy.REDELIVER)
+    found = [finding_of("a", Verdict.MISSING, "topic→store"), finding_of("a", Verdict.VANISHED, "topic→lake")]
+
+    (sent,) = plan_actions(with_lake(pipeline_of(), remedies=back), found)
+
+    assert (sent.remedy, sent.before.once) == (Remedy.REDELIVER, ("lake", "store"))
+
+
+@pytest.mark.parametrize("remedy", [Remedy.REDELIVER, Remedy.UPSERT])
+def test_a_reader_that_does_not_get_the_record_keeps_nothing_back(remedy: Remedy) -> None:
+    """It stands under `despite`, reads no replay topic, or a row is written straight into the table that lacks it."""
+    pipeline = with_lake(pipeline_of(missing=remedy))
+    hops = [replace(hop, redeliver_despite=("lake-loader",)) for hop in pipeline.hops]
+    found = [finding_of("a", Verdict.MISSING, "topic→store"), finding_of("a", Verdict.VANISHED, "topic→lake")]
+
+    assert [action.remedy for action in plan_actions(replace(pipeline, hops=tuple(hops)), found)] == [remedy]
+
+
+@pytest.mark.parametrize("remedy", [Remedy.REDELIVER, Remedy.UPSERT])
+def test_a_row_that_another_hop_into_its_table_calls_vanished_is_not_brought_back(remedy: Remedy) -> None:
+    pipeline = pipeline_of(missing=remedy)
+    direct = replace(pipeline.hops[1], source="ledger")
+    found = [finding_of("a", Verdict.MISSING, "topic→store"), finding_of("a", Verdict.VANISHED, "ledger→store")]
+
+    assert plan_actions(replace(pipeline, hops=(*pipeline.hops, direct)), found) == []
