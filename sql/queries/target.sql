@@ -299,12 +299,14 @@ select %(plan)s, %(target)s, %(chunk)s, %(seq)s, 'moved', m.place, m.image, %(st
 returning seq
 
 -- restore_row --
--- Put a quarantined row back, once, by hand: a text for format(), with plan, action and place.
+-- Put a quarantined row back, once, by hand: a text for format(), with plan, action and place. Not where the columns of
+-- the table are others now: the exact text has their values in order, and no names.
 with back as (
     update makewhole.quarantine as q set restored_at = clock_timestamp()
     from makewhole.effect as e
     where q.plan = %1$L and q.seq = %2$s and q.place = %3$L and q.restored_at is null
     and e.plan = q.plan and e.seq = q.seq and e.place = q.place and e.kind = 'moved'
+    and to_jsonb(e.before::{table}) = to_jsonb(jsonb_populate_record(null::{table}, q.row))
     returning e.before::{table} as image
 )
 insert into {table} ({columns}) overriding system value select {values} from back
@@ -388,14 +390,20 @@ where e.plan = %(undone_plan)s and e.target = %(target)s and e.seq = %(undone_se
   and q.restored_at is not null
 
 -- release_from_quarantine --
--- Mark a row that was moved aside as put back; once.
+-- Mark a row that was moved aside as put back; once. Its exact text, which has values and no names, is to be the same row
+-- of the table as its JSON object, which has names: both as the table and the session are now.
 update makewhole.quarantine set restored_at = clock_timestamp()
 where plan = %(undone_plan)s and seq = %(undone_seq)s and place = %(undone_place)s and restored_at is null
+and to_jsonb(%(image)s::{table}) = to_jsonb(jsonb_populate_record(null::{table}, row))
 returning id
 
 -- is_in_quarantine --
--- Return whether a row that was moved aside is still there or was put back; no row where it is not kept.
-select restored_at is null as waits from makewhole.quarantine
+-- Return whether a row that was moved aside is still there or was put back, and whether its exact text is that row in the
+-- table as it is now; no row where it is not kept.
+select
+    restored_at is null as waits,
+    to_jsonb(%(image)s::{table}) = to_jsonb(jsonb_populate_record(null::{table}, row)) as is_same
+from makewhole.quarantine
 where plan = %(undone_plan)s and seq = %(undone_seq)s and place = %(undone_place)s
 
 -- compare_version --

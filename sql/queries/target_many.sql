@@ -117,10 +117,11 @@ join makewhole.quarantine as q on (q.plan, q.seq, q.place) = (e.plan, e.seq, e.p
 where e.kind = 'moved' and q.restored_at is not null
 
 -- release_many_from_quarantine --
--- Mark rows that were moved aside as put back; once.
+-- Mark rows that were moved aside as put back; once. Where exact text and table agree, as in release_from_quarantine.
 update makewhole.quarantine as q set restored_at = clock_timestamp()
 from {items}
 where q.plan = i.undone_plan and q.seq = i.undone_seq and q.place = i.undone_place and q.restored_at is null
+and to_jsonb(i.image::{table}) = to_jsonb(jsonb_populate_record(null::{table}, q.row))
 returning q.id
 
 -- delete_rows --

@@ -272,6 +272,40 @@ def test_a_table_that_got_another_column_is_reported(store: Store) -> None:
     ]
 
 
+OTHER_COLUMNS = [Refusal(RefusalCode.UNFIT, "the table has other columns than when the plan wrote the row")]
+
+
+@pytest.mark.parametrize("other", ["memo", "note"])
+def test_no_value_comes_back_into_another_column(store: Store, other: str) -> None:
+    """The table has as many columns as when the row was moved aside, and each takes the value in its place."""
+    store.sql("alter table store add column mark text; insert into store values ('a', 1, 'note', 'mark')")
+    store.apply(QuarantineRows(seq=0, key="a", survivor=None, extras=store.rows("a")))
+    store.sql(f"alter table store drop column note, add column {other} text")
+
+    assert refusals(undo(store, {0: "a"})) == [
+        Refusal(RefusalCode.UNFIT, "the table has other columns than when the plan wrote the row")
+    ]
+
+    assert store.images() == []
+    assert store.sql("select restored_at from makewhole.quarantine") == [(None,)]
+
+
+@pytest.mark.parametrize("is_other_place", [True, False])
+def test_by_hand_no_value_comes_back_into_another_column(store: Store, is_other_place: bool) -> None:
+    """The session of a person may have other settings than that which moved the row aside."""
+    store.sql("alter table store add column mark text, add column at timestamptz")
+    store.sql("insert into store values ('a', 1, 'note', 'mark', '2026-01-01 00:00:00+00')")
+    before = store.images()
+    store.apply(QuarantineRows(seq=0, key="a", survivor=None, extras=store.rows("a")))
+    if is_other_place:
+        store.sql("alter table store drop note, drop at, add note text, add at timestamptz")
+    ((restore,),) = store.sql("select how_to_restore from makewhole.quarantine")
+
+    store.sql(f"set timezone = 'Asia/Tokyo'; {restore}")
+
+    assert store.images() == ([] if is_other_place else before)
+
+
 def undo(store: Store, keys: Mapping[int, str], *, plan: str = PLAN, by: str = UNDO, chunk: int = 0) -> ReceiptRow:
     """Everything that the plan did, by a plan of its own; `keys` are those of the plan's actions."""
     restored = [

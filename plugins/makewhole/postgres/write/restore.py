@@ -66,14 +66,17 @@ def images_put_back(chunk: TableChunk, effect: Effect) -> Sequence[str]:
 
 
 def require_kept(chunk: TableChunk, effect: Effect) -> None:
-    """Check that a row that was moved aside is in quarantine and was not put back.
+    """Check that a row that was moved aside is in quarantine and was not put back, and that its image is the same row
+    by the names of the table's columns.
 
     Raises:
-        RefusedError: it was put back already, or is not kept.
+        RefusedError: it was put back already, or is not kept, or the table has other columns.
     """
-    rows = chunk.run("is_in_quarantine", undone_parameters(effect))
-    if not any(waits for (waits,) in rows):
+    rows = chunk.run("is_in_quarantine", moved_parameters(effect))
+    if not any(row.waits for row in rows):
         raise ActionRefusedError(BACK_ALREADY if rows else NOT_KEPT)
+    if not any(row.waits and row.is_same for row in rows):
+        raise ActionRefusedError(ALTERED)
 
 
 def _row_as_left(chunk: TableChunk, effect: Effect, now: Sequence[TableRow]) -> TableRow:
@@ -109,6 +112,11 @@ def undone_parameters(effect: Effect) -> dict[str, Any]:
     return {"undone_plan": effect.plan, "undone_seq": effect.seq, "undone_place": effect.place}
 
 
+def moved_parameters(effect: Effect) -> dict[str, Any]:
+    """Return plan, action and place of an effect on a row that was moved aside, and the image of that."""
+    return {**undone_parameters(effect), "image": effect.before}
+
+
 def columns_of_image(chunk: TableChunk) -> dict[str, sql.Composable]:
     """Return the columns that an insert may name, their values in row `was.image`, and the assignments of an update."""
 
@@ -137,7 +145,7 @@ def _put_back(chunk: TableChunk, item: RestoreRow, row: TableRow) -> None:
 
 def _release(chunk: TableChunk, effect: Effect) -> None:
     """Take a row out of quarantine, once."""
-    if not chunk.run("release_from_quarantine", undone_parameters(effect)):
+    if not chunk.run("release_from_quarantine", moved_parameters(effect)):
         require_kept(chunk, effect)
         raise ActionRefusedError(BACK_ALREADY)
 

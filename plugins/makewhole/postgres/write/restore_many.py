@@ -14,7 +14,13 @@ from makewhole.postgres.write.array_parameter import (
     require_rows_as_written,
 )
 from makewhole.postgres.write.chunk import TableChunk
-from makewhole.postgres.write.restore import columns_of_image, require_kept, row_to_undo, undone_parameters
+from makewhole.postgres.write.restore import (
+    columns_of_image,
+    moved_parameters,
+    require_kept,
+    row_to_undo,
+    undone_parameters,
+)
 from makewhole.tables.effects import EffectKind
 from makewhole.tables.items import RestoreRow
 from makewhole.tables.rows import TableRow
@@ -113,7 +119,7 @@ def _collect(
             writes.deletes.append((item.key, {"seq": item.seq, **place}))
         return
     if effect.kind is EffectKind.MOVED:
-        writes.releases.append((item.key, undone_parameters(effect)))
+        writes.releases.append((item.key, moved_parameters(effect)))
     writes.inserts.append((item.key, image))
 
 
@@ -130,7 +136,7 @@ def _run(chunk: TableChunk, writes: _Writes) -> None:
     _run_on_all(chunk, "delete_rows", writes.deletes, "seq", "table_oid", "ctid")
     _run_on_all(chunk, "put_rows_back", writes.updates, "seq", "table_oid", "ctid", "image", "present", **columns)
     if writes.releases:
-        fields = recordset_of_items(chunk, "undone_plan", "undone_seq", "undone_place")
+        fields = recordset_of_items(chunk, "undone_plan", "undone_seq", "undone_place", "image")
         released = chunk.run("release_many_from_quarantine", items_parameter(chunk, writes.releases), items=fields)
         if len(released) != len(writes.releases):
             raise CannotRunTogether
