@@ -85,8 +85,8 @@ def row_as_left(effect: Effect, now: Sequence[TableRow]) -> TableRow | None:
 
 
 def require_insertable(effect: Effect, now: Sequence[TableRow], back: Sequence[str]) -> None:
-    """Check that the key has the row that stayed, if one did, and no other rows but those that were put back (images
-    `back`): not even an equal one, which a loader may have written since.
+    """Check that the key has the row that stayed, if one did, once, and no other rows but those that were put back
+    (images `back`): not even one that equals any of these, which a loader may have written since.
 
     Raises:
         RefusedError: the key has other rows, or the row that stayed is gone.
@@ -94,7 +94,8 @@ def require_insertable(effect: Effect, now: Sequence[TableRow], back: Sequence[s
     if effect.kind is not EffectKind.MOVED and now:
         raise ActionRefusedError(_APPEARED_SINCE)
     stayed, rows = _values_of_image(effect.after), [_values_of_image(row.image) for row in now]
-    if Counter(values for values in rows if values != stayed) - Counter(map(_values_of_image, back)):
+    expected = Counter(map(_values_of_image, back)) + Counter([] if stayed is None else [stayed])
+    if Counter(rows) - expected:
         raise ActionRefusedError(_OTHERS_CHANGED)
     if stayed is not None and stayed not in rows:
         raise ActionRefusedError(_SURVIVOR_GONE)

@@ -101,12 +101,13 @@ def test_an_undo_leaves_rows_that_changed_since_the_plan_wrote_them(shop: Memory
         "O3": "stale: the row was changed after the plan wrote it",
         "O6": "erased: the row of this key that stayed is gone; whoever removed it may have intended to remove this "
         "one too",
+        "O7": "stale: the rows of this key changed after the plan moved this one aside",
         "O90": "stale: the rows of this key changed after the plan moved this one aside",
     }
     rows = [
         {**row_of(MADE[0]), "region": "XX"},
         {**row_of(MADE[3]), "region": "XX"},
-        *map(row_of, [*map(other, MADE[4:6]), MADE[7], *MADE[7:], *map(other, MADE[7:10]), *STRAY]),
+        *map(row_of, [*map(other, MADE[4:6]), MADE[7], *MADE[7:], *map(other, MADE[8:10]), *STRAY]),
     ]
     assert shop.rows() == in_order(rows)
 

@@ -208,12 +208,27 @@ def test_an_unexpected_row_does_not_come_back_beside_one_that_appeared(store: St
     ]
 
 
+def test_a_row_does_not_come_back_beside_one_that_appeared_and_equals_the_one_that_stayed(store: Store) -> None:
+    store.sql("alter table store drop constraint store_pkey; insert into store values ('a', 1), ('a', 1)")
+    survivor, *extras = store.rows("a")
+    store.apply(QuarantineRows(seq=0, key="a", survivor=survivor, extras=tuple(extras)))
+    store.sql("insert into store values ('a', 1)")
+    assert refusals(undo(store, {0: "a"})) == [
+        Refusal(RefusalCode.STALE, "the rows of this key changed after the plan moved this one aside")
+    ]
+
+
 def test_several_rows_of_one_action_come_back(store: Store) -> None:
     store.sql("alter table store drop constraint store_pkey; insert into store values ('a', 1), ('a', 1), ('a', 2)")
+    store.sql("insert into store values ('b', 1), ('b', 1), ('b', 1)")
     before = store.images()
-    store.apply(QuarantineRows(seq=0, key="a", survivor=None, extras=store.rows("a")))
-    assert store.images() == []
-    assert undo(store, {0: "a"}).refused == {}
+    survivor, *extras = store.rows("b")
+    store.apply(
+        QuarantineRows(seq=0, key="a", survivor=None, extras=store.rows("a")),
+        QuarantineRows(seq=1, key="b", survivor=survivor, extras=tuple(extras)),
+    )
+    assert store.images() == ["(b,1.00,new)"]
+    assert undo(store, {0: "a", 1: "b"}).refused == {}
     assert store.images() == before
 
 

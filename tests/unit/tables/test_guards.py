@@ -7,6 +7,8 @@ from makewhole.tables.effects import Effect, EffectKind
 from makewhole.tables.guards import require_insertable, row_as_left
 from makewhole.tables.rows import TableRow
 
+pytestmark = pytest.mark.unit
+
 WRITTEN = '{"id":"O1","v":9007199254740993,"dt":"d1","old":null}'
 READ = '{"id":"O1","v":9007199254740993,"old":null,"dt":"d1"}'
 
@@ -63,3 +65,20 @@ def test_a_row_goes_back_beside_the_one_that_stayed_and_those_put_back_whatever_
         require_insertable(moved, [row_of(READ), row_of('{"id":"O1","v":3}'), row_of(back)], [back])
     with pytest.raises(ActionRefusedError, match="that stayed is gone"):
         require_insertable(moved, [], [])
+
+
+@pytest.mark.parametrize("image", [WRITTEN, '{"id":"O1","v":2}'])
+def test_a_row_does_not_go_back_where_one_came_since_that_equals_the_one_that_stayed(image: str) -> None:
+    """Two rows of the key were the same, or not, and one of them was moved aside; a loader added a third."""
+    moved = effect_of(EffectKind.MOVED, after=WRITTEN, before=image)
+    require_insertable(moved, [row_of(READ)], [])
+    with pytest.raises(ActionRefusedError, match="rows of this key changed"):
+        require_insertable(moved, [row_of(READ), row_of(WRITTEN, "a:1")], [])
+
+
+def test_of_three_equal_rows_both_that_were_moved_aside_go_back() -> None:
+    moved = effect_of(EffectKind.MOVED, after=WRITTEN, before=WRITTEN)
+    rows = [row_of(READ), row_of(WRITTEN, "a:1")]
+    require_insertable(moved, rows, [WRITTEN])
+    with pytest.raises(ActionRefusedError, match="rows of this key changed"):
+        require_insertable(moved, [*rows, row_of(WRITTEN, "a:2")], [WRITTEN])
