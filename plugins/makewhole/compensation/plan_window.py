@@ -58,6 +58,18 @@ def plan_window(context: WindowContext) -> FreezeResult:
     return frozen
 
 
+def end_plans_before(context: WindowContext) -> None:
+    """End the plans of earlier revisions of a window that is whole, and has no plan which takes their place.
+
+    Raises:
+        TransientError: one of them is running, or a database or Kafka is away: try again.
+    """
+    dsn = journal_dsn()
+    with transaction(dsn, idle_seconds=_FETCH_SECONDS_MOST) as journal:
+        targets = targets_of(context.pipeline, context.connections)
+        end_earlier_plans(dsn, journal, context.window, targets, repairs=False)
+
+
 def freeze_plan(journal_dsn: str, request: FreezeRequest, sources: FreezeSources) -> FreezeResult:
     """Return the plan of a window revision: the one that is frozen already, or a new one.
 

@@ -20,15 +20,19 @@ logger = logging.getLogger(__name__)
 _UNFINISHED = (PlanState.FROZEN, PlanState.AWAITING_APPROVAL, PlanState.APPROVED, PlanState.RUNNING)
 
 
-def end_earlier_plans(journal_dsn: str, journal: PgConnection, window: Window, targets: Mapping[str, Target]) -> None:
-    """End every plan of earlier revisions of the window.
+def end_earlier_plans(
+    journal_dsn: str, journal: PgConnection, window: Window, targets: Mapping[str, Target], *, repairs: bool = True
+) -> None:
+    """End every plan of earlier revisions of the window. `repairs`: as this one is about to have a plan of its own.
 
     Raises:
-        RefusedError: a later revision has a plan already, which is the one that repairs the window.
+        RefusedError: this one repairs, and a later revision has a plan already, which repairs the window.
         TransientError: one of them is running: wait until it ends.
     """
     for stored in plans.plans_before(journal, window.pipeline, window.number, window.revision):
         if stored.plan.revision > window.revision:
+            if not repairs:
+                continue
             raise RefusedError(
                 f"{window.label} is judged again as revision {stored.plan.revision}, whose plan {stored.plan.id} "
                 "repairs it; this revision repairs nothing"

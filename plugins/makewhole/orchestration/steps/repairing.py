@@ -21,10 +21,9 @@ logger = logging.getLogger(__name__)
 @step
 @recorded
 def plan() -> list[str]:
-    """Freeze the plan when the gate failed; return the ids of the tasks to go on with."""
-    from makewhole.compensation.approval.ask import approval_request
-    from makewhole.compensation.plan_window import plan_window
-    from makewhole.journal import windows
+    """Freeze the plan when the gate failed; return the ids of the tasks to go on with. Where it passed, end the plans
+    of earlier revisions alone: what they wrote is known then, and can be removed one day."""
+    from makewhole.journal import plans, windows
     from makewhole.journal.database import connect
     from makewhole.journal.results import gate_answers, hop_results
 
@@ -32,11 +31,23 @@ def plan() -> list[str]:
     with connect() as journal:
         report = gate_answers.gate_reports(journal, context.window).get(hop_results.RECONCILED)
         plan_only = windows.is_plan_only(journal, context.window)
+        earlier = plans.plans_before(journal, context.window.pipeline, context.window.number, context.window.revision)
     if report is None or report.answer is not GateAnswer.FAIL:
         logger.info("the gate says %s: nothing to plan", report.answer.value if report else "nothing")
+        if earlier and report is not None and report.answer is GateAnswer.PASS:
+            from makewhole.compensation.plan_window import end_plans_before
+
+            end_plans_before(context)
         return [CERTIFY]
     for failure in report.failures:
         logger.info("gate: %s", failure)
+    return _plan_repair(context, plan_only=plan_only)
+
+
+def _plan_repair(context: "WindowContext", *, plan_only: bool) -> list[str]:
+    from makewhole.compensation.approval.ask import approval_request
+    from makewhole.compensation.plan_window import plan_window
+
     frozen = plan_window(context)
     for refused in frozen.refusals[:20]:
         logger.info("no action for a finding of %s: %s", refused.hop, refused.refusal)

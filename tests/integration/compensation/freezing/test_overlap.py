@@ -1,9 +1,10 @@
 """Test several plans for the same keys: only the newest revision's runs, and nothing is written twice."""
 
+import inspect
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -14,17 +15,22 @@ from makewhole.compensation.execution.supersede import supersede
 from makewhole.compensation.freezing import payload_file
 from makewhole.compensation.freezing.freeze import FreezeRequest
 from makewhole.compensation.plan_window import freeze_plan
-from makewhole.journal import leases
+from makewhole.journal import leases, plans
 from makewhole.journal.database import connect
+from makewhole.journal.results import gate_answers, hop_results
 from makewhole.kafka.replay import FencedError, ReplayWriter
 from makewhole.kafka.replay_records import LineageHeaders, ReplayRecords
 from makewhole.model.actions import Payload, PayloadExtra
 from makewhole.model.errors import LeaseLostError, RefusedError, TransientError
+from makewhole.model.gate import GateAnswer, GateReport
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.model.window import Window
+from makewhole.orchestration.steps import repairing
+from makewhole.orchestration.task_ids import CERTIFY
 from makewhole.postgres.connect import connect as connect_to_target
 from makewhole.postgres.write.receipts import begin_chunk
+from makewhole.sql import statements_of
 from makewhole.tables.receipts import ChunkId
 from tests.integration.compensation.world import PlanWorld
 
@@ -109,6 +115,33 @@ def test_a_plan_that_broke_off_is_asked_what_it_wrote_before_another_takes_its_p
     assert world.journal_sql("select settled_at is not null, is_unknown from makewhole.plan where id = %s", first) == [
         (True, False)
     ]
+
+
+def test_a_plan_that_broke_off_is_asked_what_it_wrote_where_the_window_is_whole_when_it_is_judged_again(
+    world: PlanWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No plan takes its place. Before, it was never asked, and no key of the pipeline could be erased any more."""
+    first = _broken_off(world)
+    world.journal_sql("delete from makewhole.chunk where chunk = 1")
+    window = world.open_revision([])
+    with connect(world.journal) as journal:
+        plans.supersede(journal, first, window.revision)  # as opening a revision does
+        gate_answers.put_gate_report(
+            journal, window, hop_results.RECONCILED, GateReport(answer=GateAnswer.PASS, planned=1, evaluated=1)
+        )
+    busy = f"plan {first} is rejected"
+    assert _busy(world, window) == [busy]
+    monkeypatch.setenv("MAKEWHOLE_JOURNAL_DSN", world.journal)
+    monkeypatch.setattr(repairing, "load_context", lambda: world.context)
+
+    assert _plan_task() == [CERTIFY]
+
+    assert _busy(world, window) == []
+    assert world.journal_sql("select chunk from makewhole.chunk where plan = %s order by chunk", first) == [(0,), (1,)]
+    assert world.journal_sql("select settled_at is not null, is_unknown from makewhole.plan where id = %s", first) == [
+        (True, False)
+    ]
+    assert _state(world, first) == ("rejected", "superseded by revision 2")
 
 
 @pytest.mark.extended
@@ -216,6 +249,18 @@ def test_a_plan_whose_runner_died_can_be_superseded_when_its_lease_is_over(world
     world.journal_sql("update makewhole.lease set expires_at = now()")
     second = world.plan(_findings(world))
     assert _state(world, first.id) == ("rejected", f"superseded by plan {second.id}")
+
+
+def _busy(world: PlanWorld, window: Window) -> list[str]:
+    """Return the plans that an erasure of a key would come between."""
+    with connect(world.journal) as journal:
+        rows = statements_of("erasure")(journal, "busy", pipeline=window.pipeline)
+    return [row.what for row in rows if row.what.startswith("plan")]
+
+
+def _plan_task() -> list[str]:
+    """Do what the task `plan` does of the window of a run, without Airflow."""
+    return cast(list[str], inspect.unwrap(repairing.plan)())
 
 
 def _findings(world: PlanWorld) -> list[Finding]:
