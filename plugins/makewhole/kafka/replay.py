@@ -8,11 +8,12 @@ done.
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType, TopicMetadata
 
 from makewhole.kafka.partitioner import librdkafka_name
 from makewhole.kafka.replay_records import SentRecords, TopicRules
@@ -117,6 +118,16 @@ class ReplayWriter:
         """Return what the topic accepts now."""
         with self._translated_errors("describe"):
             self._rules = topic_rules(self.connection, self.topic)
+        return self._rules
+
+    def rules_with_partitions(self) -> TopicRules:
+        """Return the rules with the partitions that the topic has now, by the open producer: the count decides where a
+        key belongs, and may change at any moment. A limit that changes is the broker's to apply."""
+        if self._producer is None or self._rules is None:
+            return self.rules()
+        with self._translated_errors("describe"):
+            metadata = self._producer.list_topics(self.topic, timeout=_TIMEOUT_SECONDS).topics[self.topic]
+        self._rules = replace(self._rules, partitions=_partitions(self.connection, metadata))
         return self._rules
 
     def write(
@@ -305,6 +316,12 @@ def _committed_marker(consumer: Consumer) -> TopicPartition:
             time.sleep(_COORDINATOR_PAUSE_SECONDS)
 
 
+def _partitions(connection: KafkaConnection, metadata: TopicMetadata) -> frozenset[int]:
+    if metadata.error is not None or not metadata.partitions:
+        raise PermanentError(f"Kafka {connection.id} has no topic {metadata.topic}; nothing was replayed to it")
+    return frozenset(metadata.partitions)
+
+
 def topic_rules(connection: KafkaConnection, topic: str) -> TopicRules:
     """Return the topic's partitions and limits, from metadata and its configuration.
 
@@ -313,8 +330,7 @@ def topic_rules(connection: KafkaConnection, topic: str) -> TopicRules:
     """
     admin = _admin(connection)
     metadata = admin.list_topics(topic, timeout=_TIMEOUT_SECONDS).topics[topic]
-    if metadata.error is not None or not metadata.partitions:
-        raise PermanentError(f"Kafka {connection.id} has no topic {topic}; nothing was replayed to it")
+    partitions = _partitions(connection, metadata)
     resource = ConfigResource(ResourceType.TOPIC, topic)
     configs: Mapping[str, str] = {
         name: entry.value
@@ -322,7 +338,7 @@ def topic_rules(connection: KafkaConnection, topic: str) -> TopicRules:
     }
     retention_ms = int(configs["retention.ms"]) if "delete" in configs["cleanup.policy"] else -1
     return TopicRules(
-        partitions=frozenset(metadata.partitions),
+        partitions=partitions,
         max_message_bytes=int(configs["max.message.bytes"]),
         max_ahead_ms=_timestamp_limit(configs, "message.timestamp.after.max.ms"),
         max_behind_ms=_timestamp_limit(configs, "message.timestamp.before.max.ms"),

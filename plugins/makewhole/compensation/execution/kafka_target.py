@@ -43,9 +43,11 @@ class KafkaTarget:
         return _PreparedRecords(self, chunk, records)
 
     def refusals(self, chunk: Chunk, records: ReplayRecords) -> Mapping[int, Refusal]:
-        """Return the refusals of the actions that the topic would not take now, and of those whose key has arrived."""
-        unfit = records.refusals(self._rules or self._writer.rules(), now_ms())
-        return {**self._arrivals.arrived(chunk.rows), **unfit}
+        """Return the refusals of the actions that the topic would not take now, and of those whose key has arrived. How
+        many partitions it has is asked last, right before the records are sent."""
+        arrived = self._arrivals.arrived(chunk.rows)
+        self._rules = self._writer.rules_with_partitions()
+        return {**arrived, **records.refusals(self._rules, now_ms())}
 
     def write(
         self, chunk: int, records: ReplayRecords, guard: Callable[[], None], on_sent: Callable[[], None]

@@ -20,7 +20,7 @@ from makewhole.model.verdict import Finding, Verdict
 from makewhole.window.opening.observe import observe, read_topic_state, topic_logs
 from tests.integration.compensation.preview.dry_runs import looked
 from tests.integration.compensation.world import PARTITIONS, PlanWorld
-from tests.world.topics import producer
+from tests.world.topics import add_partitions, producer
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 
@@ -112,6 +112,44 @@ def test_each_chunk_looks_again_and_its_own_records_are_no_arrivals(world: PlanW
     refused = {key for key, (outcome, _) in world.outcomes(plan.id).items() if outcome == "refused"}
     assert refused == {"K2", "K9"}
     assert _keys(world) == sorted(f"K{number}" for number in range(15))
+
+
+def test_no_chunk_is_produced_into_a_topic_that_got_partitions_while_the_plan_runs(world: PlanWorld) -> None:
+    plan = _to_produce(world, range(15))
+
+    def grow(progress: PlanProgress) -> None:
+        if progress.chunks_done == 1:
+            add_partitions(world.admin, world.topic, PARTITIONS + 1)
+
+    run_plan(world.journal, plan.id, world.targets, grow)
+
+    done = ["K0", "K1", "K10", "K11", "K12"]
+    assert _keys(world) == done
+    stale = (
+        f"stale: the topic has {PARTITIONS + 1} partitions now and had {PARTITIONS} when the plan was frozen: the key "
+    )
+    stale += "may belong into another one; run the window again"
+    outcomes = world.outcomes(plan.id)
+    assert {key: reason for key, (_, reason) in outcomes.items() if key not in done} == {
+        key: stale for key in outcomes if key not in done
+    }
+
+
+def test_a_chunk_sees_what_came_in_a_partition_that_the_topic_got_while_the_plan_runs(world: PlanWorld) -> None:
+    world.send(range(15))
+    _observe(world)
+    plan = world.plan([world.finding(number, Verdict.MISSING) for number in range(15)])
+
+    def grow(progress: PlanProgress) -> None:
+        if progress.chunks_done == 1:
+            add_partitions(world.admin, world.topic, PARTITIONS + 1)
+            _send(world, "K9", partition=PARTITIONS)
+
+    run_plan(world.journal, plan.id, world.targets, grow)
+
+    reason = f"arrived: a record of the key came to flights at {PARTITIONS}:0 after the window was judged"
+    refused = {key: outcome for key, outcome in world.outcomes(plan.id).items() if outcome[0] == "refused"}
+    assert refused == {"K9": ("refused", reason)}
 
 
 def test_a_chunk_sees_what_came_behind_the_chunk_before_while_its_transaction_ends(
@@ -220,7 +258,7 @@ def _observe(world: PlanWorld) -> None:
         world.journal_sql("update makewhole.window set opened_at = clock_timestamp()")
 
 
-def _send(world: PlanWorld, key: str, delay: float = 1) -> str:
+def _send(world: PlanWorld, key: str, delay: float = 1, partition: int = -1) -> str:
     """Send a record as the producer does when it catches up; return its place."""
     places: list[str] = []
     client = producer(world.bootstrap)
@@ -228,6 +266,7 @@ def _send(world: PlanWorld, key: str, delay: float = 1) -> str:
         world.topic,
         key=key,
         value=json.dumps({"id": key, "delay": delay}),
+        partition=partition,
         on_delivery=lambda _, message: places.append(f"{message.partition()}:{message.offset()}"),
     )
     assert client.flush(30) == 0

@@ -113,6 +113,8 @@ class TopicTail(ClosingContext):
         if self._topic_id is None:
             self._log = self._stack.enter_context(TopicLog(self._connection, self._point.topic))
             self._broker = self._stack.enter_context(BrokerLog(self._connection))
+        elif self._log.describe().topic_id != self._topic_id:  # also shows the partitions that it got since
+            self._note_gap("was deleted and made again")
         ends = self._stable_ends()
         if self._topic_id is None:
             self._topic_id = self._begin(ends)
