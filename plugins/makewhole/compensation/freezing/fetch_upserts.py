@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from makewhole.compensation.freezing.row_to_write import VersionToWrite, differing_row, missing_row
+from makewhole.compensation.freezing.survivors import require_values_as_judged
 from makewhole.compensation.planning.action_draft import ActionDraft
 from makewhole.compensation.sources.sources import SourceRecord, Sources
 from makewhole.compute.column_values import ColumnValue, as_object, parse_fields
@@ -23,6 +24,7 @@ from makewhole.tables.items import RowToWrite, UpsertExtra
 from makewhole.tables.new_row import NewRow, new_row, version_type
 from makewhole.tables.rows import LedgerRecord, ValuedRow
 from makewhole.window.formats import format_of, record_key_format_of
+from makewhole.window.masks import mask_of
 
 ColumnValues = Mapping[str, ColumnValue]
 
@@ -84,6 +86,9 @@ class UpsertFetcher:
         before = self._before.of(draft)
         _require_as_judged(draft, before)
         row = self._row_to_write(hop, values, before)
+        if before:
+            compared = set(row.columns) & set(compared_on(self._pipeline, hop))
+            require_values_as_judged(before[0], compared, draft.finding, mask_of(draft.finding))
         return Payload(
             key=draft.action.key.encode(),
             value=as_object(values, keys),

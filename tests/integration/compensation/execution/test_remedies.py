@@ -101,6 +101,35 @@ def test_a_changed_row_is_mended_only_from_what_the_plan_saw(world: PlanWorld) -
     }
 
 
+def test_a_row_that_was_written_again_between_verdict_and_plan_is_not_mended(world: PlanWorld) -> None:
+    """The record is older than what stands there now, and no version says so. What is not compared does not count."""
+    world.send(range(3))
+    for number in range(3):
+        world.sql("insert into dw.departures (id, delay, note) values (%s, 99, 'kept')", f"K{number}")
+    found = [world.finding(number, Verdict.MISMATCHED) for number in range(3)]
+    judged = [
+        replace(one, evidence={**one.evidence, "columns": {"delay": {"source": str(number), "target": "99"}}})
+        for number, one in enumerate(found)
+    ]
+    world.sql("update dw.departures set delay = 50 where id = 'K1'")
+    world.sql("update dw.departures set note = 'other' where id = 'K2'")
+
+    frozen = world.freeze_plan(judged)
+    world.run(frozen.plan.id)
+
+    assert [(one.key_hash, one.refusal) for one in frozen.refusals] == [
+        (
+            found[1].key_hash,
+            Refusal(RefusalCode.STALE, "the rows of this key changed since it was judged; run the window again"),
+        )
+    ]
+    assert world.sql("select id, delay::text, note from dw.departures order by id") == [
+        ("K0", "0.0", "kept"),
+        ("K1", "50.0", "kept"),
+        ("K2", "2.0", "other"),
+    ]
+
+
 def test_extra_rows_move_aside_and_can_come_back(world: PlanWorld) -> None:
     world.load_again("K0", copies=3)
     frozen = world.freeze_plan([world.finding(0, Verdict.DUPLICATE)])

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from makewhole.compensation.freezing.survivors import require_rows_as_judged, survivor_first
+from makewhole.compensation.freezing.survivors import require_rows_as_judged, require_values_as_judged, survivor_first
 from makewhole.compensation.sources.source_values import SourceValues
 from makewhole.compensation.sources.sources import SourceRecord, Sources
 from makewhole.model.errors import CorruptionError, RefusedError
@@ -13,6 +13,7 @@ from makewhole.model.hops import Hop, Remedies, Remedy, Semantics
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import Point, PointKind, TablePoint, TopicPoint
 from makewhole.model.verdict import Cause, Finding, Verdict
+from makewhole.signing.mask import Mask
 from makewhole.tables.rows import TableRow, ValuedRow
 
 pytestmark = pytest.mark.unit
@@ -159,3 +160,45 @@ def test_rows_that_came_went_or_were_written_again_are_stale(places: list[str], 
             require_rows_as_judged(rows, found)
     else:
         require_rows_as_judged(rows, found)
+
+
+JUDGED: dict[str, dict[str, str | None]] = {
+    "amount": {"source": "5", "target": "7"},
+    "note": {"source": "x", "target": None},
+}
+
+
+def mismatched(**evidence: Any) -> Finding:
+    return Finding(
+        hop="a→b", key="K", key_hash="0a", verdict=Verdict.MISMATCHED, cause=Cause.VALUE_DIFFERS, evidence=evidence
+    )
+
+
+def held(**values: str | None) -> ValuedRow:
+    row = TableRow(table_oid=1, ctid="(0,1)", text="", image="", place="a:0")
+    return ValuedRow(row=row, place="1.(0,1)", values={"amount": "7", "note": None, "kind": "k", **values})
+
+
+@pytest.mark.parametrize("is_masked", [True, False])
+def test_a_row_is_mended_while_it_holds_what_was_judged(is_masked: bool) -> None:
+    mask = Mask(columns=frozenset({"amount"}), key=bytes(32)) if is_masked else None
+    judged = {
+        name: {side: text if mask is None else mask.text(name, text) for side, text in sides.items()}
+        for name, sides in JUDGED.items()
+    }
+    finding = mismatched(columns=judged)
+    require_values_as_judged(held(), ["amount", "note"], finding, mask)
+    require_values_as_judged(held(kind="another"), ["amount"], finding, mask)
+    for changed in (held(amount="8"), held(amount=None), held(note="y"), held(amount="5")):
+        with pytest.raises(RefusedError, match="stale: the rows of this key changed since it was judged"):
+            require_values_as_judged(changed, ["amount", "note"], finding, mask)
+
+
+def test_a_column_that_differs_since_the_row_was_judged_is_not_written() -> None:
+    with pytest.raises(RefusedError, match="stale: the rows of this key changed since it was judged"):
+        require_values_as_judged(held(kind="newer"), ["amount", "kind"], mismatched(columns=JUDGED))
+
+
+@pytest.mark.parametrize("evidence", [{}, {"columns": {}}, {"columns": JUDGED, "group": {}}])
+def test_evidence_that_shows_no_values_of_the_row_holds_it_to_nothing(evidence: dict[str, Any]) -> None:
+    require_values_as_judged(held(amount="8"), ["amount", "kind"], mismatched(**evidence))
