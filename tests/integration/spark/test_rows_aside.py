@@ -15,6 +15,7 @@ from makewhole.compensation.preview.dry_run import dry_run
 from makewhole.compensation.sources.original_records import WindowRecords
 from makewhole.compensation.undo.plan_undo import UndoRequest, freeze_undo
 from makewhole.compensation.verification.verify_window import verify_window
+from makewhole.journal import plan_progress
 from makewhole.journal.database import connect
 from makewhole.journal.findings import window_findings
 from makewhole.model.acceptance import finding_id
@@ -27,6 +28,7 @@ from tests.world.acceptances import accepted
 from tests.world.orders import Order, orders
 from tests.world.pipeline_file import Settings, store
 from tests.world.shop import LEDGER_HOP, STORE_HOP
+from tests.world.topics import add_partitions, change_topic
 from tests.world.windows import ReconciledShop
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
@@ -130,6 +132,32 @@ def test_a_run_that_dies_between_the_two_goes_on_with_the_record(shop: Reconcile
     assert close(shop, context, made[2:]).state is WindowState.CERTIFIED
 
 
+@pytest.mark.parametrize("what", ["partitions", "size"])
+def test_the_row_stays_where_its_topic_would_not_take_the_record_any_more(shop: ReconciledShop, what: str) -> None:
+    shop.describe(compensation=BOTH)
+    context, _ = in_the_way(shop)
+    frozen = plan_window(context)
+    assert frozen.plan is not None
+    if what == "partitions":
+        partitions = shop.admin.list_topics(shop.topic).topics[shop.topic].partitions
+        add_partitions(shop.admin, shop.topic, len(partitions) + 1)
+    else:
+        change_topic(shop.admin, shop.topic, {"max.message.bytes": 100})
+
+    compensate_window(context, lambda _: None)
+
+    assert rows(shop) == ["O0", "O1", "O2"]
+    assert shop.sql("select count(*) from makewhole.quarantine") == [(0,)]
+    why = "stale: its row stays, as its record would not be sent: the topic has"
+    if what == "size":
+        why = "unfit: its row stays, as its record would not be sent: with its lineage headers the record exceeds"
+    with connect(shop.journal) as journal:
+        done = list(plan_progress.actions_of(journal, frozen.plan.id))
+    kept = [str(one.refusal) for one in done if one.action.remedy is Remedy.QUARANTINE]
+    assert [reason[: len(why)] for reason in kept] == [why]
+    assert {one.outcome for one in done} == {"refused"}
+
+
 @pytest.mark.parametrize("is_loaded", [False, True])
 def test_an_undo_puts_the_row_back_unless_the_record_was_loaded(shop: ReconciledShop, is_loaded: bool) -> None:
     shop.describe(compensation=BOTH)
@@ -208,6 +236,35 @@ def test_a_row_in_each_of_two_stores_is_put_aside_before_any_record_is_sent(shop
     assert sorted(record.key_text for record in shop.read()) == ["O0", "O1", "O2", "O3", "O4"]
     shop.write("archive", made[2:])
     assert close(shop, context, made[2:]).state is WindowState.CERTIFIED
+
+
+@pytest.mark.parametrize("is_in_the_way", [True, False])
+def test_where_another_table_has_the_key_by_now_the_row_stays(shop: ReconciledShop, is_in_the_way: bool) -> None:
+    """The other table got a row since the plan was made, or its own row, which was to go first, was changed."""
+    shop.sql("create table archive as table warehouse")
+    shop.describe(
+        compensation=BOTH,
+        more_points={"archive": store("db", "archive")},
+        more_hops=[{"from": "orders", "to": "archive", "compensation": "{missing: upsert}"}],
+        hop={"compensation": "{missing: upsert}"},
+    )
+    made = orders(range(3))
+    shop.trade(made, unsent=made[2:])
+    shop.write("archive", made if is_in_the_way else made[:2])
+    shop.write("warehouse", made[2:])
+    context = shop.judge_and_ask_the_gate()
+    frozen = plan_window(context)
+    *moved, sent = steps(frozen)
+    assert (len(moved), sent) == (2 if is_in_the_way else 1, (Remedy.PRODUCE, "orders", "O2"))
+    if is_in_the_way:
+        shop.sql(f"update {moved[0][1]} set region = 'XX' where id = 'O2'")
+    else:
+        shop.write("archive", made[2:])
+
+    compensate_window(context, lambda _: None)
+
+    assert (rows(shop), rows(shop, "archive")) == (["O0", "O1", "O2"], ["O0", "O1", "O2"])
+    assert sorted(record.key_text for record in shop.read()) == ["O0", "O1"]
 
 
 def test_where_only_produce_is_on_the_reason_names_quarantine(shop: ReconciledShop) -> None:

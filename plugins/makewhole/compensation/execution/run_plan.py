@@ -10,6 +10,7 @@ from makewhole.compensation.execution.content import PlanContent, load_checked
 from makewhole.compensation.execution.may_run import require_approved
 from makewhole.compensation.execution.pace import Pace, PlanProgress, Speed, paused
 from makewhole.compensation.execution.prefetch import Prefetch
+from makewhole.compensation.execution.records_after import RecordsAfter
 from makewhole.compensation.execution.target_progress import TargetProgress
 from makewhole.compensation.execution.targets import Target, TargetWriter, targets_of
 from makewhole.compensation.execution.writers import log_ends, open_writer
@@ -133,8 +134,9 @@ class _PlanRun:
             stack.callback(content.close)
             log_ends = self._begin(stored, content)
             self._speed = Speed(len(content.actions))
-            for name in content.chunks:
-                at_target = TargetProgress(
+
+            def at_target(name: str) -> TargetProgress:
+                return TargetProgress(
                     attempt=self._attempt,
                     content=content,
                     target=name,
@@ -142,7 +144,11 @@ class _PlanRun:
                     is_begun=stored.began_at is not None,
                     is_done=stored.plan.state is PlanState.DONE,
                 )
-                self._run_at_target(at_target, open_writer(stack, self._targets, at_target))
+
+            records = stack.enter_context(RecordsAfter(content, self._targets, at_target))
+            for name in content.chunks:
+                progress = at_target(name)
+                self._run_at_target(progress, open_writer(stack, self._targets, progress, records.refusals))
         return self._end()
 
     def _begin(self, stored: StoredPlan, content: PlanContent) -> LogEnds:

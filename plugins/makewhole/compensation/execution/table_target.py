@@ -12,10 +12,9 @@ from typing import Any
 import msgspec
 
 from makewhole.compensation.execution.look_again.erased_items import keys_brought_back, refuse_erased
-from makewhole.compensation.execution.targets import Arrivals, Chunk, DoneChunk
+from makewhole.compensation.execution.targets import Arrivals, Chunk, DoneChunk, KeptRows, PlanAtTarget
 from makewhole.model.errors import RefusedError
 from makewhole.model.hops import Remedy
-from makewhole.model.plan import Plan
 from makewhole.model.points import TablePoint
 from makewhole.model.refusal import Refusal
 from makewhole.tables.items import (
@@ -35,11 +34,16 @@ class TableTarget:
     """A table as the target of a plan."""
 
     def __init__(
-        self, plan: Plan, point: TablePoint, writer: TableWriter, lease_epoch: int, arrivals: Arrivals
+        self,
+        plan: PlanAtTarget,
+        point: TablePoint,
+        writer: TableWriter,
+        arrivals: Arrivals,
+        kept_rows: KeptRows | None = None,
     ) -> None:
-        """`arrivals` is asked before each chunk."""
-        self._plan, self._point, self._writer, self._epoch = plan, point, writer, lease_epoch
-        self._arrivals = arrivals
+        """`arrivals` is asked before each chunk, and so are `kept_rows` for the rows that are put aside."""
+        self._plan, self._point, self._writer, self._epoch = plan.plan, point, writer, plan.lease_epoch
+        self._arrivals, self._kept_rows = arrivals, kept_rows
 
     def done(self) -> list[DoneChunk]:
         receipts = self._writer.receipts(self._id(0))
@@ -55,8 +59,10 @@ class TableTarget:
             return _PreparedItems(self, chunk, items)
 
     def refusals(self, chunk: Chunk) -> Mapping[int, Refusal]:
-        """Return the actions for which the source of their key is not what it was, each with its refusal."""
-        return self._arrivals.arrived(chunk.rows)
+        """Return the actions for which the source of their key is not what it was, or whose rows go for a record that
+        would not be sent, each with its refusal."""
+        kept = {} if self._kept_rows is None else self._kept_rows(self._point.name, chunk.rows)
+        return {**kept, **self._arrivals.arrived(chunk.rows)}
 
     def write(self, chunk: int, items: Sequence[RowItem], refused: Mapping[int, Refusal]) -> DoneChunk:
         """Write the items that are not `refused`, and the receipt of all, in one transaction."""

@@ -137,6 +137,10 @@ class Arrivals(Protocol):
         ...
 
 
+KeptRows = Callable[[str, pa.Table], Mapping[int, Refusal]]
+"""Return why rows of a table are not put aside, by the numbers of the actions (rows of a chunk) that would."""
+
+
 class PreparedChunk(Protocol):
     """A chunk as its target takes it."""
 

@@ -208,9 +208,9 @@ def _for_both(first: ActionDraft, other: ActionDraft) -> ActionDraft:
         once=_union(ours.once, theirs.once),
         absent_at=_union(ours.absent_at, theirs.absent_at) if ours.absent_at and theirs.absent_at else (),
     )
-    if other.aside and not first.aside:
-        return replace(first.with_before(puts_aside=theirs.puts_aside), aside=other.aside)
-    return first
+    asides = {aside.action.before.place: aside for aside in (*other.aside, *first.aside)}  # one for each table
+    puts_aside = _union(ours.puts_aside, theirs.puts_aside)
+    return replace(first.with_before(puts_aside=puts_aside), aside=tuple(asides[place] for place in sorted(asides)))
 
 
 def _union(ours: Iterable[str], theirs: Iterable[str]) -> tuple[str, ...]:

@@ -90,3 +90,34 @@ def test_where_one_remedy_is_on_its_refusal_names_the_other(chosen: dict[str, Re
     assert not draft.drafts
     (refusal,) = [one.refusal for one in draft.refusals if one.hop == hop]
     assert line in refusal.text
+
+
+def test_a_record_that_two_hops_miss_puts_the_rows_of_both_aside() -> None:
+    """Two topics are filled from the topic, and a store from each: one record reaches both."""
+    pipeline = pipeline_of(unexpected=Remedy.QUARANTINE)
+    _, hop = pipeline.hops
+    hop = replace(hop, redeliver_despite=("copier",), consumer_group="copier")
+    topics = {name: TopicPoint(name=name, connection="kafka", topic=name, key=("$.id",)) for name in ("left", "right")}
+    stores = {
+        f"{name} store": TablePoint(
+            name=f"{name} store", kind=PointKind.STORE, connection="pg", table=f"dw.{name}", key=("id",)
+        )
+        for name in topics
+    }
+    hops = [
+        replace(hop, source=source, target=target)
+        for name in topics
+        for source, target in (("topic", name), (name, f"{name} store"))
+    ]
+    pipeline = replace(pipeline, points={**pipeline.points, **topics, **stores}, hops=tuple(hops))
+    found = [
+        *(missing("a", f"topic→{name}") for name in topics),
+        *(row("a", f"{name}→{name} store") for name in topics),
+    ]
+
+    drafts = [draft for _, draft in draft_batch(pipeline, found, readers=Readers(groups={"topic": ()})).drafts]
+
+    assert [(one.action.remedy, one.action.target) for one in drafts] == [(Remedy.REDELIVER, "topic")]
+    assert [one.action.target for one in drafts[0].aside] == ["left store", "right store"]
+    assert drafts[0].action.before.puts_aside == ("left store", "right store")
+    assert drafts[0].action.before.once == ("left", "left store", "right", "right store")

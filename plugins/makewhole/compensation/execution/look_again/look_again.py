@@ -70,7 +70,10 @@ class LookAgain(ClosingContext):
 
     def arrived(self, rows: pa.Table) -> dict[int, Refusal]:
         """Return why these actions (rows of a chunk) are not done, by action number."""
-        actions = actions_in(rows)
+        return self.refusals(actions_in(rows))
+
+    def refusals(self, actions: Sequence[Action]) -> dict[int, Refusal]:
+        """Return why these actions are not done, by action number."""
         refusals, still_to_come = disputed_since(self._plan, actions), dict[int, Refusal]()
         sent = self._sent_before(actions)
         asked: dict[object, list[Action]] = defaultdict(list)
