@@ -163,7 +163,7 @@ VERDICTS: Schema = {
     "is_held": pl.Boolean,
 }
 """The keyed frame that the gate reads: one row per hop and key that is not clean. `is_held`: the target has a copy of
-the key."""
+the key; under upsert none where it has several rows, and surely none of the latest version."""
 
 BUCKETS: Schema = {"hop": pl.String, "bucket": pl.String, "clean": pl.Int64, "expected": pl.Int64}
 """The other frame that the gate reads, one row per hop and bucket: the number of clean keys, which have no row among

@@ -114,3 +114,24 @@ def test_a_version_that_was_in_flight_in_a_certified_window_and_never_came_is_mi
         "O2": ("mismatched", "stale_version"),
     }
     assert closed.state is WindowState.GAPS
+
+
+def test_several_rows_that_all_held_an_older_version_prove_nothing_of_the_newer(changes: ReconciledShop) -> None:
+    changes.describe(topic_key="kafka.key", is_upsert=True, has_version=True, tolerance={"duplicate": "2"})
+    first, second = version(range(4), 1), version([1, 2], 2)
+    changes.trade(first, unloaded=first[2:3])
+    changes.write("outbox", second)
+    changes.send(second)
+    changes.write("warehouse", [first[1], *second[1:], *second[1:]])
+    several = ("duplicate", "upstream_duplicate")
+    context, closed = changes.whole_way()
+    assert changes.found(context, STORE_HOP) == {"O1": several, "O2": several}
+    assert closed.state is WindowState.CERTIFIED
+    changes.sql("delete from warehouse where id in ('O1', 'O2')")
+
+    again, _ = changes.whole_way()
+
+    assert changes.found(again, STORE_HOP) == {
+        "O1": ("missing", "lost_after_topic"),
+        "O2": ("vanished", "gone_since_certified"),
+    }

@@ -28,8 +28,9 @@ from makewhole_spark.reconcile.judge.verdicts import has_verdict, turned
 def held_by(storage: Storage, result: CertifiedResult, keys: set[str]) -> dict[str, bool]:
     """Return which of the keys (hashes in hex) a certified window judged, and whether the target had copies of them
     that the source had, too: by its verdicts, and by what was repaired afterwards."""
-    # That an unexpected one is gone may be a repair.
-    return _held_by(storage, result, keys, pl.col("is_held") & ~has_verdict(Verdict.UNEXPECTED))
+    # That an unexpected one is gone may be a repair. Several rows of other versions are not held, and are there.
+    is_there = pl.col("is_held") & ~has_verdict(Verdict.UNEXPECTED) | has_verdict(Verdict.DUPLICATE)
+    return _held_by(storage, result, keys, is_there)
 
 
 def settled_by(task: BucketTask, result: CertifiedResult, keys: set[str]) -> dict[str, bool]:

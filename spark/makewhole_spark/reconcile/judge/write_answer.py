@@ -67,7 +67,7 @@ def write_answer(
         in_doubt=looked_up.in_doubt.transactions,
         source_in_doubt=looked_up.source_in_doubt.transactions,
         held_in_doubt=_count_held(task, looked_up, judged, findings),
-        verdicts=storage.write_parquet(task.folder("verdicts"), _verdicts(task, judged, findings)),
+        verdicts=storage.write_parquet(task.folder("verdicts"), _verdicts(task, judged, findings, known.target)),
         findings=storage.write_parquet(task.folder("findings"), findings) if len(findings) else None,
         **_expected(judged, _count_source_keys(task, first, known)),
         **_write_met_alone(task, first.target, judged),
@@ -75,18 +75,30 @@ def write_answer(
     )
 
 
-def _verdicts(task: BucketTask, judged: pl.DataFrame, findings: pl.DataFrame) -> pl.DataFrame:
-    """Return the keys as the gate reads them (`VERDICTS`)."""
+def _verdicts(task: BucketTask, judged: pl.DataFrame, findings: pl.DataFrame, target: pl.DataFrame) -> pl.DataFrame:
+    """Return the keys as the gate reads them (`VERDICTS`). `target`: the copies that the kernel had of the target."""
     causes = findings.select("key_hash", "cause")
     return (
         judged.join(causes, on="key_hash", how="left", maintain_order="left")
         .with_columns(
             pl.lit(task.hop.name).alias("hop"),
             pl.lit(task.bucket).alias("bucket"),
-            (pl.col("target_copies") > 0).alias("is_held"),
+            ((pl.col("target_copies") > 0) & ~_are_other_versions(task, judged, target)).alias("is_held"),
         )
         .select(*VERDICTS)
     )
+
+
+def _are_other_versions(task: BucketTask, judged: pl.DataFrame, target: pl.DataFrame) -> pl.Expr:
+    """Select the keys with several rows, all of which surely have other values than the latest version: a later window
+    must not take them for it."""
+    several = judged.filter(has_verdict(Verdict.DUPLICATE) & ~pl.col("has_later") & pl.col("row_hash").is_not_null())
+    if not task.is_upsert or several.is_empty():
+        return pl.lit(value=False)
+    rows = target.join(several.select(*HASH, pl.col("row_hash").alias("latest")), on=HASH, how="inner")
+    may_be_latest = rows.filter((pl.col("row_hash") == pl.col("latest")).fill_null(True))
+    others = several.join(may_be_latest, on=HASH, how="anti")
+    return pl.col("key_hash").is_in(others["key_hash"].to_list())
 
 
 def _count_held(task: BucketTask, looked_up: Gathered, judged: pl.DataFrame, findings: pl.DataFrame) -> dict[str, int]:
