@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import json
 import uuid
 from collections.abc import Sequence
 from typing import Any
@@ -11,22 +12,32 @@ import polars as pl
 from makewhole.compute.canonical import canonical_text
 
 _UNAVAILABLE = "__debezium_unavailable_value"
-PLACEHOLDERS = (_UNAVAILABLE, base64.b64encode(_UNAVAILABLE.encode()).decode())
-"""Placeholders of Debezium for a value that PostgreSQL's log did not hold, in a text and in bytes (its option
-`unavailable.value.placeholder`)."""
+_MAP = {_UNAVAILABLE: _UNAVAILABLE}
+PLACEHOLDERS = (
+    _UNAVAILABLE,
+    base64.b64encode(_UNAVAILABLE.encode()).decode(),
+    f"\\x{_UNAVAILABLE.encode().hex()}",
+    json.dumps(_MAP, separators=(",", ":")),
+)
+"""Placeholders of Debezium for a value that PostgreSQL's log did not hold (its option `unavailable.value.placeholder`):
+in a text; in bytes as base64, and as PostgreSQL writes a `bytea`; in an `hstore` that is sent as JSON."""
 _UUID = uuid.UUID(bytes=hashlib.md5(_UNAVAILABLE.encode(), usedforsecurity=False).digest(), version=3)
-_OF_ARRAYS: tuple[list[Any], ...] = ([_UNAVAILABLE], [*_UNAVAILABLE.encode()], [str(_UUID)])
+NUMBERS = [*_UNAVAILABLE.encode()]
+"""The same for an array of integers or days."""
+_OF_ARRAYS: tuple[list[Any], ...] = ([_UNAVAILABLE], NUMBERS, [str(_UUID)])
 """The same for an array of texts, of integers or days, and of UUIDs."""
-_ARRAY_TYPES = ("string", "json", "string[]", "bigint[]", "date[]", "uuid[]", "inet[]")
+_TYPES = ("string", "json", "string[]", "bigint[]", "date[]", "uuid[]", "inet[]")
 _CANONICAL = sorted(
     {*PLACEHOLDERS, *(f"!{text!a}" for text in PLACEHOLDERS)}
-    | {str(canonical_text(array, declared)) for array in _OF_ARRAYS for declared in _ARRAY_TYPES}
+    | {str(canonical_text(value, declared)) for value in (*PLACEHOLDERS, *_OF_ARRAYS, _MAP) for declared in _TYPES}
 )
 """The same as compared columns have them: where the declared type is no text it cannot hold them."""
 
 
 def is_placeholder(value: Any) -> bool:
     """Return whether a decoded value stands for one that the capture did not send."""
+    if isinstance(value, dict):
+        return value == _MAP
     return value in _OF_ARRAYS if isinstance(value, list) else value in PLACEHOLDERS
 
 

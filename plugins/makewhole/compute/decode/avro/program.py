@@ -84,6 +84,8 @@ class _Steps:
         if kind in within:
             raise NoProgram
         if kind.kind == "array" and path is not None and path == self.divided_at and not self.is_divided:
+            if kind.inner[0].counted_type() is not None:  # which its placeholder is not read by
+                raise NoProgram
             self.is_divided = True
             self._items(kind, path, (*within, kind), are_elements=True)
         elif kind.is_simple:

@@ -11,6 +11,7 @@ from typing import Any
 from makewhole.compute.decode.avro.schema import AvroType
 from makewhole.compute.decode.json_document import DEEPEST
 from makewhole.compute.keys import KeyProblem
+from makewhole.compute.placeholders import NUMBERS
 
 _ENDS = "value ends before its schema does"
 _MOST_INT = 2**31
@@ -109,7 +110,7 @@ class AvroReader:
             return lambda body: inner[body.index(len(inner))](body)
         if kind.kind == "record":
             return _nested(lambda body: {name: read(body) for name, read in zip(kind.names, inner, strict=True)})
-        return _nested(_array(inner[0]) if kind.kind == "array" else _map(inner[0]))
+        return _nested(_array(inner[0], kind.inner[0]) if kind.kind == "array" else _map(inner[0]))
 
 
 def _nested(read: _Read) -> _Read:
@@ -124,14 +125,22 @@ def _nested(read: _Read) -> _Read:
     return read_nested
 
 
-def _array(read: _Read) -> _Read:
+def _array(read: _Read, kind: AvroType) -> _Read:
+    unsent = _placeholder(kind)
+
     def read_array(body: _Body) -> list[Any]:
         items: list[Any] = []
         while count := body.block():
             items.extend(read(body) for _ in range(count))
-        return items
+        return NUMBERS if items == unsent else items
 
     return read_array
+
+
+def _placeholder(items: AvroType) -> list[Any] | None:
+    """Return how the placeholder for an array of numbers would be read by the type of its items; None: as it is."""
+    item = items.counted_type()
+    return None if item is None else [item.json_value(number) for number in NUMBERS]
 
 
 def _map(read: _Read) -> _Read:

@@ -57,6 +57,11 @@ class AvroType:
         others = [branch for branch in self.inner if branch.kind != "null"]
         return others[0] if len(others) == 1 else None
 
+    def counted_type(self) -> "AvroType | None":
+        """Return the type itself, or the only branch beside null, where its numbers are days, times or moments."""
+        kind = self.branch_beside_null()
+        return kind if kind is not None and kind.kind in _LOGICAL_OF and kind.logical is not None else None
+
     def json_value(self, raw: Any) -> Any:
         """Return a simple value (int, float, bool, bytes, text or the number of a symbol) as a JSON field has it."""
         return _RENDERERS.get(self.logical or self.kind, _as_it_is)(self, raw)
