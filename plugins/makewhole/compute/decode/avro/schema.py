@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from makewhole.compute.decode.schema_texts import SchemaText
+from makewhole.compute.decode.shapes.counts import counted_day, counted_moment
 from makewhole.compute.moments import day_text, moment_text, time_text
 from makewhole.compute.numbers import MOST_DIGITS
 
@@ -33,6 +34,7 @@ class AvroType:
     """A type of a schema. `kind`: one of `PRIMITIVES`, or record, enum, array, map, union, fixed.
 
     `inner`: the types of the fields of a record (by `names`), the branches of a union, or the type of items.
+    `has_infinities`: some of its days or moments stand for PostgreSQL's infinities.
     """
 
     kind: str
@@ -43,6 +45,7 @@ class AvroType:
     logical: str | None = None
     precision: int = 0
     scale: int = 0
+    has_infinities: bool = False
 
     @property
     def is_simple(self) -> bool:
@@ -95,8 +98,12 @@ def _as_it_is(_: AvroType, raw: Any) -> Any:
     return raw
 
 
-def _moment(units: int, zone: str, _: AvroType, raw: int) -> str:
-    return moment_text(raw, units, zone)
+def _day(kind: AvroType, raw: int) -> str:
+    return counted_day(raw) if kind.has_infinities else day_text(raw)
+
+
+def _moment(digits: int, zone: str, kind: AvroType, raw: int) -> str:
+    return counted_moment(digits, raw) if kind.has_infinities else moment_text(raw, 10**digits, zone)
 
 
 _RENDERERS: Mapping[str, Callable[[AvroType, Any], Any]] = {
@@ -108,15 +115,15 @@ _RENDERERS: Mapping[str, Callable[[AvroType, Any], Any]] = {
     "enum": lambda kind, raw: kind.symbols[raw],
     "decimal": _decimal,
     "uuid": _uuid,
-    "date": lambda _, raw: day_text(raw),
+    "date": _day,
     "time-millis": lambda _, raw: time_text(raw * 1_000),
     "time-micros": lambda _, raw: time_text(raw),
-    "timestamp-millis": partial(_moment, 10**3, "Z"),
-    "timestamp-micros": partial(_moment, 10**6, "Z"),
-    "timestamp-nanos": partial(_moment, 10**9, "Z"),
-    "local-timestamp-millis": partial(_moment, 10**3, ""),
-    "local-timestamp-micros": partial(_moment, 10**6, ""),
-    "local-timestamp-nanos": partial(_moment, 10**9, ""),
+    "timestamp-millis": partial(_moment, 3, "Z"),
+    "timestamp-micros": partial(_moment, 6, "Z"),
+    "timestamp-nanos": partial(_moment, 9, "Z"),
+    "local-timestamp-millis": partial(_moment, 3, ""),
+    "local-timestamp-micros": partial(_moment, 6, ""),
+    "local-timestamp-nanos": partial(_moment, 9, ""),
 }
 _LOGICAL_OF = {
     "int": ("date", "time-millis"),
@@ -132,9 +139,12 @@ _CONNECT_NAMES = {
     "io.debezium.time.Timestamp": "timestamp-millis",
     "io.debezium.time.MicroTimestamp": "timestamp-micros",
     "io.debezium.time.NanoTimestamp": "timestamp-nanos",
+    "org.apache.kafka.connect.data.Date": "date",
+    "org.apache.kafka.connect.data.Time": "time-millis",
+    "org.apache.kafka.connect.data.Timestamp": "timestamp-millis",
 }
-"""Types of Debezium that Kafka Connect's AvroConverter names by `connect.name` alone, by the logical types that are the
-same."""
+"""Types of Debezium and of Connect itself, as Kafka Connect's AvroConverter names them by `connect.name`, by the
+logical types that are the same. Debezium has PostgreSQL's infinities in each day and moment of them."""
 
 
 def parse_schema(text: str, references: Iterable[SchemaText] = ()) -> AvroType:
@@ -213,11 +223,12 @@ class _Parser:
 
 
 def _logical(made: AvroType, schema: Mapping[str, Any]) -> AvroType:
-    logical = schema.get("logicalType") or _CONNECT_NAMES.get(str(schema.get("connect.name")))
+    of_connect = _CONNECT_NAMES.get(str(schema.get("connect.name")))
+    logical = schema.get("logicalType") or of_connect
     if logical == "decimal" and made.kind in ("bytes", "fixed"):
         precision, scale = schema.get("precision"), schema.get("scale", 0)
         if isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision <= MOST_DIGITS:
             made.logical, made.precision, made.scale = logical, precision, scale
     elif (logical == "uuid" and made.size == _UUID_BYTES) or logical in _LOGICAL_OF.get(made.kind, ()):
-        made.logical = logical
+        made.logical, made.has_infinities = logical, logical == of_connect
     return made

@@ -26,7 +26,8 @@ _MOST_DIGITS = 25
 _EXACT = Context(prec=100)
 _FIRST_MICROSECOND, _PAST_MICROSECONDS = -62_135_596_800_000_000, 253_402_300_800_000_000  # of the years 1 to 9999
 _FIRST_DAY, _PAST_DAYS = -719_162, 2_932_897
-# What Debezium sends for PostgreSQL's infinities, seen with 3.2.0. No column can hold these moments and days.
+# What Debezium sends for PostgreSQL's infinities, seen with 3.2.0. No column can hold these days, nor what is this long
+# before 1970; the other moment one could, in the year 294247, and Debezium sends the same for both.
 _ENDLESS_MS = {9_223_372_036_825_200: "infinity", -9_223_372_036_832_400: "-infinity"}
 _ENDLESS_DAYS = {-2_147_472_692: "infinity", -2_147_472_691: "-infinity"}
 
