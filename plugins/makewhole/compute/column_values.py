@@ -15,12 +15,13 @@ from typing import Any
 
 from makewhole.compute.canonical import ARRAY, canonical_text
 from makewhole.compute.decode.envelopes import require_fields
+from makewhole.compute.decode.json_document import DEEPEST, is_too_deep
 from makewhole.compute.decode.json_values import JSON
 from makewhole.compute.decode.value_format import Headers, ValueFormat
 from makewhole.compute.keys import KeyProblem
 from makewhole.compute.moments import days_of, microseconds_of
 from makewhole.compute.placeholders import is_canonical_placeholder, is_placeholder
-from makewhole.compute.structures import holds_scalar, json_value, written_json
+from makewhole.compute.structures import holds_scalar, is_writable, json_value, written_json
 from makewhole.model.errors import ActionRefusedError
 from makewhole.model.refusal import RefusalCode
 
@@ -71,7 +72,7 @@ class ColumnValue:
     @property
     def why_inexact(self) -> str | None:
         """Why the column cannot be written with what the record says; None: it can be."""
-        return _why_inexact(self.raw, self.column)
+        return _why_inexact(self.raw, self.declared, self.column)
 
 
 def parse_fields(
@@ -121,7 +122,7 @@ def _expected_text(raw: Any, declared: str, column: str, text: str | None) -> tu
     return kind, text if isinstance(written, dict | list) else canonical_text(written, kind)
 
 
-def _why_inexact(raw: Any, column: str) -> str | None:
+def _why_inexact(raw: Any, declared: str, column: str) -> str | None:
     """Return why a column of this type cannot be written with what a record says; None: it can be."""
     if column == "date" and isinstance(raw, str) and not _is_of_one_day(raw):
         return "the record has a moment that is of another day in its own offset than in UTC, and the column holds days"
@@ -130,7 +131,14 @@ def _why_inexact(raw: Any, column: str) -> str | None:
             "the record has a text that is itself JSON of one value, and does not say whether the column holds the "
             "text or that value"
         )
-    return None
+    return _why_unwritten(raw) if column in _JSON or (column.endswith(ARRAY) and declared == "json") else None
+
+
+def _why_unwritten(raw: Any) -> str | None:
+    """Return why the JSON that a value is cannot be written; None: it can be."""
+    if isinstance(raw, str) and is_too_deep(raw, DEEPEST):
+        return f"the record has JSON that is nested more than {DEEPEST} deep"
+    return None if is_writable(json_value(raw)) else "the record has a number whose exponent is too large to be written"
 
 
 def _is_of_one_day(text: str) -> bool:

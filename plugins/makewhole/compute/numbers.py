@@ -1,7 +1,7 @@
 """Read numbers exactly from JSON and from texts, and render them by their value."""
 
 import re
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 MOST_DIGITS = 1_000
@@ -17,6 +17,14 @@ MOST_COUNT_DIGITS = 40
 _COUNT = re.compile(rf"[+-]?[0-9]{{1,{MOST_COUNT_DIGITS}}}([.][0-9]{{1,{MOST_COUNT_DIGITS}}})?", re.ASCII)
 _FILTERED = re.compile(f"{FILTERED_NUMBER}|{DOLLARS}")
 _DOLLARS = re.compile(r"(-?)\$([0-9]{1,3}(,[0-9]{3})*\.[0-9]{2})")
+
+
+def number_of_json(text: str) -> Decimal:
+    """Return the number that JSON writes so; where no Decimal holds its exponent, infinity."""
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        return Decimal("Infinity")
 
 
 def exact_number(value: Any) -> Decimal:

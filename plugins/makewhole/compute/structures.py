@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from makewhole.compute.moments import MICROSECOND_DIGITS, microseconds_of, moment_text
-from makewhole.compute.numbers import plain_text
+from makewhole.compute.numbers import number_of_json, plain_text
 
 _MOST_DIGITS_OF_INT = 4_000
 _MAY_BE_JSON = re.compile(r"""\s*(["{[]|-?[0-9]|true\b|false\b|null\b)""")
@@ -38,6 +38,13 @@ def holds_scalar(value: Any) -> bool:
     """Return whether a value is a text that holds one value of JSON (a number, a text, true, false or null): it may be
     that text or that value."""
     return isinstance(value, str) and json_value(value) is not value and not isinstance(json_value(value), dict | list)
+
+
+def is_writable(value: Any) -> bool:
+    """Return whether JSON has only numbers that can be written: none is beyond every Decimal."""
+    if isinstance(value, dict | list):
+        return all(map(is_writable, value.values() if isinstance(value, dict) else value))
+    return not isinstance(value, Decimal) or value.is_finite()
 
 
 def json_text(value: Any) -> str | None:
@@ -160,7 +167,7 @@ def _literal(value: Any, *, has_booleans: bool) -> str:
 
 def _parsed(text: str) -> Any:
     parse_int = Decimal if len(text) > _MOST_DIGITS_OF_INT else None
-    return json.loads(text, parse_float=Decimal, parse_int=parse_int, parse_constant=_refused)
+    return json.loads(text, parse_float=number_of_json, parse_int=parse_int, parse_constant=_refused)
 
 
 def _refused(name: str) -> Any:

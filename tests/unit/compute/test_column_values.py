@@ -127,6 +127,36 @@ def test_what_no_table_holds_is_still_json(raw: str) -> None:
     assert json.loads(value(raw, "double", "double precision").as_json) is not None
 
 
+@pytest.mark.parametrize(
+    ("raw", "column"),
+    [
+        ("1e99999999999999999999", "jsonb"),
+        ('[{"a": 1e99999999999999999999}]', "json"),
+        ('"[1e99999999999999999999]"', "jsonb"),
+        ('"{\\"a\\": [-1e99999999999999999999]}"', "jsonb"),
+        ('["[1e99999999999999999999]", 1e99999999999999999999]', "jsonb[]"),
+    ],
+)
+def test_a_number_that_cannot_be_written_is_refused_and_stops_nothing(raw: str, column: str) -> None:
+    written = value(raw, "json", column)
+
+    assert written.why_inexact == "the record has a number whose exponent is too large to be written"
+    assert written.as_json
+    assert written.expected
+
+
+@pytest.mark.parametrize("depth", [201, 400, 3_000])
+def test_json_that_is_too_deep_to_be_written_is_refused_and_stops_nothing(depth: int) -> None:
+    written = ColumnValue.of_record("[" * depth + "]" * depth, "json", "jsonb")
+
+    assert written.why_inexact == "the record has JSON that is nested more than 200 deep"
+
+
+def test_a_large_number_in_json_is_written() -> None:
+    assert value('"[1e300, 1e2000]"', "json", "jsonb").why_inexact is None
+    assert value('"[1e99999999999999999999]"', "json", "text").why_inexact is None
+
+
 @pytest.mark.parametrize(("text", "reason"), [(b"no json", "not JSON"), (b"[1]", "not a JSON object")])
 def test_a_value_that_is_no_object_is_refused(text: bytes, reason: str) -> None:
     with pytest.raises(RefusedError, match=f"unfit: the record's value is {reason}"):

@@ -2,10 +2,11 @@
 
 import json
 import re
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 from makewhole.compute.keys import KeyProblem
+from makewhole.compute.numbers import number_of_json
 
 DEEPEST = 200
 _MOST_INT_DIGITS = 4_000
@@ -45,7 +46,7 @@ def parse_json(value: bytes, above: int = 0) -> Any:
             raise KeyProblem(f"value is nested more than {DEEPEST} deep")
         # Python refuses to make an int of more than 4,300 digits.
         parse_int = Decimal if len(text) > _MOST_INT_DIGITS else None
-        return json.loads(text, parse_float=_exact, parse_int=parse_int, parse_constant=_no_constant)
+        return json.loads(text, parse_float=number_of_json, parse_int=parse_int, parse_constant=_no_constant)
     except UnicodeDecodeError:
         raise KeyProblem("value is not valid UTF-8") from None
     except KeyProblem:
@@ -64,13 +65,6 @@ def is_too_deep(text: str, deepest: int) -> bool:
         if depth > deepest:
             return True
     return False
-
-
-def _exact(text: str) -> Decimal:
-    try:
-        return Decimal(text)
-    except InvalidOperation:  # an exponent that no Decimal holds
-        return Decimal("Infinity")
 
 
 def _no_constant(name: str) -> Any:

@@ -4,7 +4,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import fastavro
 import pyarrow as pa
@@ -117,6 +117,58 @@ def test_what_has_no_elements_is_nothing_or_undecodable(value: Any, problems: li
     assert [problem is None for problem in found] == [problem is None for problem in problems]
     if len(problems) == 1:
         assert found == problems
+
+
+HUGE = "1e99999999999999999999"
+DEEP = "value is nested more than 200 deep"
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        (f'[{{"no": 1, "sku": "a", "x": {HUGE}}}]', "value is not JSON"),
+        (f"[{HUGE}]", "value is not JSON"),
+        ("[" * 150 + "]" * 150, "key is null"),
+        ("[" * 400 + "]" * 400, DEEP),
+        ("[" * 3_000 + "]" * 3_000, DEEP),
+        ('{"a":' * 3_000, DEEP),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_no_text_in_place_of_the_elements_stops_the_reading(lines: str, problem: str | None) -> None:
+    shape = _shape()
+    values: list[bytes | None] = [json.dumps(_record(one)).encode() for one in (LINES[:1], lines)]
+
+    assert decode_values(_divided(values, shape), shape)["problem"].to_list() == [None, problem]
+
+
+class _Other:
+    """A format whose values have what no JSON has."""
+
+    has_deletions = needs_key = False
+
+    def document(self, value: bytes | None, _: Any) -> Mapping[str, Any]:
+        return {"id": "A", "at": 1, "o": {"lines": [{"no": value}]}}
+
+
+def test_what_is_no_json_is_undecodable() -> None:
+    shape = _shape(cast(ValueFormat, _Other()))
+
+    assert decode_values(_divided([b"x"], shape), shape)["problem"].to_list() == ["value has elements that are no JSON"]
+
+
+def test_a_record_is_as_deep_at_any_depth_of_calls() -> None:
+    shape = _shape()
+    deep = ["[" * depth + "]" * depth for depth in (150, 190, 210, 400)]
+    values: list[bytes | None] = [json.dumps(_record(lines)).encode() for lines in deep]
+
+    def called(depth: int) -> list[str | None]:
+        if depth:
+            return called(depth - 1)
+        problems: list[str | None] = decode_values(_divided(values, shape), shape)["problem"].to_list()
+        return problems
+
+    assert called(0) == called(150)
 
 
 def test_bad_records_keep_their_reasons_and_their_neighbours() -> None:

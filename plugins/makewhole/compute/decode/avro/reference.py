@@ -5,7 +5,7 @@ boolean of another byte than 0 and 1, a number that its type does not hold, byte
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from makewhole.compute.decode.avro.schema import AvroType
@@ -23,6 +23,12 @@ class _Body:
 
     def __init__(self, content: bytes, at: int) -> None:
         self.content, self.at, self.depth = content, at, 0
+
+    def enter(self) -> None:
+        """Go one level deeper."""
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise KeyProblem(f"value is nested more than {DEEPEST} deep")
 
     def take(self, size: int) -> bytes:
         if size < 0:
@@ -90,6 +96,8 @@ class AvroReader:
             document = self._read(body)
         except UnicodeDecodeError:
             raise KeyProblem("value is not valid UTF-8") from None
+        except RecursionError:
+            raise KeyProblem("value is nested more deeply than it can be read") from None
         if body.at != len(value):
             raise KeyProblem("value goes on behind what its schema describes")
         if not isinstance(document, dict):
@@ -109,29 +117,37 @@ class AvroReader:
         if kind.kind == "union":
             return lambda body: inner[body.index(len(inner))](body)
         if kind.kind == "record":
-            return _nested(lambda body: {name: read(body) for name, read in zip(kind.names, inner, strict=True)})
-        return _nested(_array(inner[0], kind.inner[0]) if kind.kind == "array" else _map(inner[0]))
+            return _record(kind.names, inner)
+        return _array(inner[0], kind.inner[0]) if kind.kind == "array" else _map(inner[0])
 
 
-def _nested(read: _Read) -> _Read:
-    def read_nested(body: _Body) -> Any:
-        body.depth += 1
-        if body.depth > DEEPEST:
-            raise KeyProblem(f"value is nested more than {DEEPEST} deep")
-        value = read(body)
+# Each reads what is in it in its own frame: Python's limit of calls has to hold values that are `DEEPEST` deep.
+
+
+def _record(names: Sequence[str], inner: Sequence[_Read]) -> _Read:
+    fields = list(zip(names, inner, strict=True))
+
+    def read_record(body: _Body) -> dict[str, Any]:
+        body.enter()
+        record = {}
+        for name, read in fields:
+            record[name] = read(body)
         body.depth -= 1
-        return value
+        return record
 
-    return read_nested
+    return read_record
 
 
 def _array(read: _Read, kind: AvroType) -> _Read:
     unsent = _placeholder(kind)
 
     def read_array(body: _Body) -> list[Any]:
+        body.enter()
         items: list[Any] = []
         while count := body.block():
-            items.extend(read(body) for _ in range(count))
+            for _ in range(count):
+                items.append(read(body))
+        body.depth -= 1
         return NUMBERS if items == unsent else items
 
     return read_array
@@ -145,11 +161,13 @@ def _placeholder(items: AvroType) -> list[Any] | None:
 
 def _map(read: _Read) -> _Read:
     def read_map(body: _Body) -> dict[str, Any]:
+        body.enter()
         members: dict[str, Any] = {}
         while count := body.block():
             for _ in range(count):
                 name = body.take(body.long()).decode()
                 members[name] = read(body)
+        body.depth -= 1
         return members
 
     return read_map

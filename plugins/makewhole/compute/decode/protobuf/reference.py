@@ -16,6 +16,7 @@ from makewhole.compute.keys import KeyProblem
 from makewhole.compute.moments import moment_text, time_text
 
 _NANOSECONDS, _MICROSECONDS = 10**9, 10**6
+_NO_TEXT = "value is not valid UTF-8"
 _Render = Callable[[Any], Any]
 
 
@@ -23,13 +24,16 @@ def document_of(descriptor: Any, body: bytes) -> dict[str, Any]:
     """Decode a body to its fields, by the names of the schema.
 
     Raises:
-        KeyProblem: it is no message.
+        KeyProblem: it is no message, or a text in it is none.
     """
     try:
         message = _class_of(descriptor).FromString(body)
     except DecodeError:
         raise KeyProblem("value is no message of its schema") from None
-    return _fields(message)
+    try:
+        return _fields(message)
+    except UnicodeDecodeError:  # a name in a map
+        raise KeyProblem(_NO_TEXT) from None
 
 
 @lru_cache(maxsize=256)
@@ -100,6 +104,13 @@ def _as_it_is(value: Any) -> Any:
     return value
 
 
+def _text(value: str | bytes) -> str:
+    """Return a text. Google's library checks those of proto3 alone, and returns as bytes what is none."""
+    if isinstance(value, bytes):
+        raise KeyProblem(_NO_TEXT)
+    return value
+
+
 def _wrapped(message: Any) -> Any:
     return renderer(message.DESCRIPTOR.fields_by_name["value"])(message.value)
 
@@ -109,10 +120,11 @@ WRAPPERS = frozenset(
     f"google.protobuf.{kind}Value"
     for kind in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
 )
-DOUBLE, FLOAT, BYTES = 1, 2, 12  # of FieldDescriptor
+DOUBLE, FLOAT, STRING, BYTES = 1, 2, 9, 12  # of FieldDescriptor
 _RENDERERS: Mapping[int, _Render] = {
     DOUBLE: lambda value: float_value(np.float64(value)),
     FLOAT: lambda value: float_value(np.float32(value)),
+    STRING: _text,
     BYTES: bytes_value,
 }
 _WELL_KNOWN: Mapping[str, _Render] = {

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from makewhole.compute.decode.envelopes import require_fields
+from makewhole.compute.decode.json_document import DEEPEST, is_too_deep
 from makewhole.compute.decode.json_layout import Path
 from makewhole.compute.decode.json_values import JSON, JsonFormat
 from makewhole.compute.decode.shapes.json_elements import divide_json, nothing_divided
@@ -24,6 +25,7 @@ from makewhole.native.json_elements import LEFT
 
 _UNDIVIDED = b"!"
 """Stands before the reason why a record has no elements, in place of its value: no JSON begins so."""
+_TOO_DEEP = f"value is nested more than {DEEPEST} deep"
 
 
 class ElementFormat(JsonFormat):
@@ -85,7 +87,11 @@ class Elements:
             require_fields(document, wanted or ())
             return list(self._elements(document, wanted))
         except KeyProblem as problem:
-            return [_UNDIVIDED + str(problem).encode("utf-8", "replace")]
+            return _undivided(str(problem))
+        except RecursionError:
+            return _undivided(_TOO_DEEP)
+        except (ArithmeticError, TypeError):
+            return _undivided("value has elements that are no JSON")
 
     def _elements(self, document: Mapping[str, Any], wanted: Collection[str] | None) -> Iterator[bytes]:
         kept = {name: inner for name, inner in document.items() if wanted is None or name in wanted}
@@ -103,6 +109,8 @@ class Elements:
             if name not in inner:
                 raise KeyProblem(f"value has no field {_place(self.path[: depth + 1])}")
             inner = inner[name]
+        if isinstance(inner, str) and is_too_deep(inner, DEEPEST):
+            raise KeyProblem(_TOO_DEEP)
         inner = json_value(inner)
         if not isinstance(inner, list | None):
             raise KeyProblem(f"value has no array at {_place(self.path)}")
@@ -114,6 +122,10 @@ def repeated(batch: pa.RecordBatch, rows: Int64s) -> pa.RecordBatch:
     at = batch.schema.get_field_index("value")
     without = batch.set_column(at, "value", pa.nulls(batch.num_rows, pa.binary()))
     return without.take(pa.array(rows, pa.int64()))
+
+
+def _undivided(reason: str) -> list[bytes | None]:
+    return [_UNDIVIDED + reason.encode("utf-8", "replace")]
 
 
 def _place(path: Path) -> str:

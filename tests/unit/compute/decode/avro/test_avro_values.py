@@ -1,6 +1,7 @@
 """Check that Avro values are decoded right: one as a library of others does, many as one, and as JSON of the same."""
 
 import json
+import sys
 from decimal import Decimal
 from typing import Any
 
@@ -189,6 +190,30 @@ def test_what_contains_itself_is_decoded_one_by_one() -> None:
     decoded = decode_values(batch([value] * 3), shape_of(Schemas({"ids/1": node}), {"next.id": "int"}))
 
     assert decoded.select("key", "c:next.id").rows() == [("1", "2")] * 3
+
+
+def test_a_value_within_itself_is_as_deep_at_any_depth_of_calls() -> None:
+    node = record({"id": "long", "next": ["null", "shop.Order"]})
+    values: list[bytes | None] = [prefix(1) + b"\x02\x02" * (depth - 1) + b"\x02\x00" for depth in (1, 200, 201, 2_000)]
+    shape = shape_of(Schemas({"ids/1": node}), {"next.id": "int"})
+
+    def called(depth: int) -> list[tuple[Any, ...]]:
+        return called(depth - 1) if depth else decode_values(batch(values), shape).select("key", "problem").rows()
+
+    too_deep = (None, "value is nested more than 200 deep")
+    assert called(0) == called(150) == [("1", None), ("1", None), too_deep, too_deep]
+
+
+def test_a_value_that_is_too_deep_for_its_calls_is_named() -> None:
+    node = record({"id": "long", "next": ["null", "shop.Order"]})
+    form, value = AvroFormat(Schemas({"ids/1": node})), prefix(1) + b"\x02\x02" * 199 + b"\x02\x00"
+    limit = sys.getrecursionlimit()
+
+    def called(depth: int) -> Any:
+        return called(depth - 1) if depth else form.document(value, ())
+
+    with pytest.raises(KeyProblem, match="value is nested more deeply than it can be read"):
+        called(limit - 200)
 
 
 def test_a_change_event_whose_fields_lie_deeper_is_named() -> None:

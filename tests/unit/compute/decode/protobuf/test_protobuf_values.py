@@ -14,6 +14,7 @@ from makewhole.compute.decode.json_values import JSON
 from makewhole.compute.decode.protobuf.protobuf_format import ProtobufFormat
 from makewhole.compute.decode.record_values import ValueShape, decode_values
 from makewhole.compute.decode.schema_texts import SchemaText
+from makewhole.compute.decode.shapes.elements import ElementFormat, Elements
 from makewhole.compute.keys import KeyProblem
 from makewhole.model.points import KeyType
 from tests.unit.compute.decode.avro.test_avro_values import TYPES, as_json
@@ -299,3 +300,41 @@ def test_what_does_not_fit_is_refused_with_its_place(document: bytes, problem: s
     with pytest.raises(KeyProblem) as caught:
         ProtobufFormat(SCHEMAS).encode(document)
     assert str(caught.value) == problem
+
+
+def proto2_types() -> Any:
+    """Return a proto2 file whose texts are not checked by Google's library."""
+    text, whole = FIELD.TYPE_STRING, FIELD.TYPE_INT64
+    file = new_file(Order=[("id", whole), ("v", text), ("more", text, REPEATED), ("map", ".shop.Entry", REPEATED)])
+    file.syntax = "proto2"
+    entry = file.message_type[0].nested_type.add(name="MapEntry")
+    for number, name in enumerate(("key", "value"), 1):
+        entry.field.add(name=name, number=number, label=OPTIONAL, type=text)
+    entry.options.map_entry = True
+    file.message_type[0].field[3].type_name = ".shop.Order.MapEntry"
+    return file
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"\x12\x02\xc3\x28", b"\x1a\x02\xc3\x28", b"\x22\x06\x0a\x02\xc3\x28\x12\x00", b"\x22\x04\x12\x02\xc3\x28"],
+    ids=["a field", "a list", "a name in a map", "a value in a map"],
+)
+@pytest.mark.parametrize("path", [None, ("more",)])
+def test_text_of_proto2_that_is_no_utf_8_is_a_bad_value(content: bytes, path: tuple[str, ...] | None) -> None:
+    schemas = Schemas({"ids/7": proto2_types()})
+    form = ProtobufFormat(schemas)
+    values: list[bytes | None] = [prefix(7) + FIRST + b"\x08\x07\x1a\x01a" + more for more in (b"", content)]
+    shape = shape_of(schemas, {"v": "string"})
+    records = batch(values)
+    if path is not None:
+        elements = Elements(path=path, format=form)
+        shape = ValueShape(key=("$.id",), compare={}, format=ElementFormat(), elements=elements)
+        records = elements.divided(records, shape.fields).batch
+
+    decoded = decode_values(records, shape)
+
+    problem = "value is not valid UTF-8"
+    assert decoded.select("key", "problem").rows() == [("7", None), (None, problem)]
+    with pytest.raises(KeyProblem, match=problem):
+        form.document(values[1], ())
