@@ -166,7 +166,8 @@ class RawColumn:
 
     def _decimals(self, scale: int) -> pl.Series | None:
         own = self.kind.scale
-        if (self.lengths > _MOST_NUMBER_BYTES).any() or scale > min(_DIGITS, _DIGITS - len(str(LEAST_INTEGER)) + own):
+        most = min(_DIGITS, _DIGITS - len(str(LEAST_INTEGER)) + own)
+        if own < 0 or scale > most or (self.lengths > _MOST_NUMBER_BYTES).any():
             return None
         words = np.empty((len(self.numbers), 2), dtype=np.int64)
         words[:, 0], words[:, 1] = self.numbers, self.numbers >> 63

@@ -5,6 +5,7 @@ fit its type, is left out, as the specification says.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
@@ -147,6 +148,10 @@ _CONNECT_NAMES = {
 logical types that are the same. Debezium has PostgreSQL's infinities in each day and moment of them."""
 
 
+_CONNECT_DECIMAL = "org.apache.kafka.connect.data.Decimal"
+_SCALE = re.compile("-?[0-9]{1,4}")
+
+
 def parse_schema(text: str, references: Iterable[SchemaText] = ()) -> AvroType:
     """Parse the text of a schema, which may use the types of others.
 
@@ -223,6 +228,8 @@ class _Parser:
 
 
 def _logical(made: AvroType, schema: Mapping[str, Any]) -> AvroType:
+    if schema.get("connect.name") == _CONNECT_DECIMAL and made.kind in ("bytes", "fixed"):
+        _make_decimal_of_connect(made, schema)
     of_connect = _CONNECT_NAMES.get(str(schema.get("connect.name")))
     logical = schema.get("logicalType") or of_connect
     if logical == "decimal" and made.kind in ("bytes", "fixed"):
@@ -232,3 +239,11 @@ def _logical(made: AvroType, schema: Mapping[str, Any]) -> AvroType:
     elif (logical == "uuid" and made.size == _UUID_BYTES) or logical in _LOGICAL_OF.get(made.kind, ()):
         made.logical, made.has_infinities = logical, logical == of_connect
     return made
+
+
+def _make_decimal_of_connect(made: AvroType, schema: Mapping[str, Any]) -> None:
+    """Make a type a decimal as Connect has it: of any scale, whatever the precision that its converter wrote."""
+    parameters = schema.get("connect.parameters")
+    scale = schema.get("scale", parameters.get("scale") if isinstance(parameters, dict) else None)
+    if isinstance(scale, int | str) and _SCALE.fullmatch(str(scale)) and abs(int(scale)) <= MOST_DIGITS:
+        made.logical, made.precision, made.scale = "decimal", MOST_DIGITS, int(scale)
