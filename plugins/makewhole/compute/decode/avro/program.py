@@ -120,6 +120,8 @@ class _Steps:
         ends = []
         for number, branch in enumerate(kind.inner):
             self.jumps[first + number] = len(self.made)
+            if path == () and branch.kind == "null":
+                self.step(avro_scan.ENUM)  # of no symbols: null in place of a record is left
             self.add(branch, path, within)
             ends.append(len(self.made))
             self.step(avro_scan.JUMP)

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -16,6 +17,9 @@ from makewhole.compute.decode.avro.encode import encode_body
 from makewhole.compute.decode.avro.schema import parse_schema
 from makewhole.compute.decode.json_values import JSON
 from makewhole.compute.decode.record_values import ValueShape, decode_values
+from makewhole.compute.decode.shapes.divided_records import decode_records
+from makewhole.compute.decode.shapes.elements import ElementFormat, Elements
+from makewhole.compute.decode.value_format import WantedLeaf
 from makewhole.compute.keys import KeyProblem
 from makewhole.model.points import KeyType
 from tests.unit.compute.decode.avro.written import SIMPLE, Drawn, Schemas, batch, body, fields, prefix, read_back
@@ -190,6 +194,30 @@ def test_what_contains_itself_is_decoded_one_by_one() -> None:
     decoded = decode_values(batch([value] * 3), shape_of(Schemas({"ids/1": node}), {"next.id": "int"}))
 
     assert decoded.select("key", "c:next.id").rows() == [("1", "2")] * 3
+
+
+@pytest.mark.parametrize("is_null_first", [True, False])
+@pytest.mark.parametrize("divided", [False, True])
+def test_null_in_place_of_a_record_is_a_bad_value(is_null_first: bool, divided: bool) -> None:
+    lines = {"type": "array", "items": record({"n": "int"}, "Line")}
+    schema = ["null", record({"id": "long", "lines": lines})] if is_null_first else [record({"id": "long"}), "null"]
+    schemas = Schemas({"ids/1": schema})
+    null, of_record = (b"\0", b"\2") if is_null_first else (b"\2", b"\0")
+    row = b"\x0e" + (b"\x02\x02\0" if is_null_first else b"")
+    values: list[bytes | None] = [
+        prefix(1) + content for content in (of_record + row, null, null + b"\0", of_record + row)
+    ]
+    shape = shape_of(schemas, {})
+    if divided and is_null_first:
+        elements = Elements(path=("lines",), format=AvroFormat(schemas))
+        shape = replace(shape, key=("$.id", "$.lines.n"), format=ElementFormat(), elements=elements)
+    _, left = AvroFormat(schemas).decode_together(batch(values), {"c:id": WantedLeaf(("id",), "string")})
+
+    decoded = decode_records(batch(values), shape).frame
+
+    goes_on = "value goes on behind what its schema describes"
+    assert decoded["problem"].to_list() == [None, "value is not a record", goes_on, None]
+    assert left.tolist() == [1, 2]
 
 
 def test_a_value_within_itself_is_as_deep_at_any_depth_of_calls() -> None:
