@@ -33,7 +33,8 @@ class DeletedRowsFormat:
     def document(self, value: bytes | None, headers: Headers) -> Mapping[str, Any]:
         """Decode one value. Raises as `ValueFormat.document`, and `Deletion` where it has the mark."""
         document = self._form.document(value, headers)
-        if document.get(DELETED) in (True, "true"):
+        mark = document.get(DELETED)
+        if mark is True or mark == "true":  # 1 equals True
             raise Deletion(f"value is of a deleted row ({DELETED})", document)
         if document.get("op") == "d" and document.keys() >= _EVENT_FIELDS:
             raise Deletion("value is a deletion (op d)", document)

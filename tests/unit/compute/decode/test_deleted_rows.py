@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from makewhole.compute.column_values import parse_fields
+from makewhole.compute.decode import record_values
 from makewhole.compute.decode.record_values import ValueShape, decode_values
 from makewhole.model.errors import ActionRefusedError
 from makewhole.model.points import TopicPoint, ValueSchema
@@ -84,6 +85,33 @@ def test_a_boolean_is_a_mark_too_and_a_part_of_that_name_is_none() -> None:
     ]
 
     assert decode_values(batch(values), shape)["is_tombstone"].to_list() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("kind", "mark", "deletes"),
+    [
+        ("int", 1, False),
+        ("double", 1.0, False),
+        ("string", "1", False),
+        ("boolean", True, True),
+        ("boolean", False, False),
+    ],
+)
+@pytest.mark.parametrize("name", ["json", "avro"])
+def test_the_number_one_is_no_mark(name: str, kind: str, mark: Any, deletes: bool) -> None:
+    fields = [{"name": "id", "type": "string"}, {"name": "n", "type": "int"}, {"name": "__deleted", "type": kind}]
+    schema = {"type": "record", "name": "Row", "fields": fields}
+    text = ValueSchema(text=json.dumps(schema)) if name == "avro" else None
+    point = TopicPoint(name="orders", connection="log", topic="orders", key=("$.id",), value=name, schema=text)
+    shape = ValueShape(key=("$.id",), compare={"n": "int"}, format=format_of(point), keeps_tombstones=True)
+    one = {"id": "a", "n": 5, "__deleted": mark}
+    value = body(schema, one) if name == "avro" else json.dumps(one).encode()
+
+    for records in (batch([value]), batch([value] * 50)):
+        decoded = decode_values(records, shape)
+
+        assert decoded["is_tombstone"].unique().to_list() == [deletes]
+        assert decoded.rows() == record_values._decode_one_by_one(records, shape).rows()
 
 
 ROW = {"type": "record", "name": "Value", "fields": [{"name": "n", "type": "int"}]}
