@@ -7,11 +7,14 @@ import base64
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 from makewhole.compute.decode.shapes.counts import counted_moment
 
 _MILLISECOND_DIGITS = 3
 _MOST_DIGITS = 20
+_BYTES_AND_TYPE = {"$binary", "$type"}  # as older drivers, and Debezium by them, write bytes
+_UUID, _UUID_BYTES = "04", 16
 
 
 def plain_document(value: Any) -> Any:
@@ -20,15 +23,24 @@ def plain_document(value: Any) -> Any:
         return [plain_document(item) for item in value]
     if not isinstance(value, dict):
         return value
-    if len(value) == 1:
-        [(name, inner)] = value.items()
-        read = _READ.get(name)
-        if read is not None:
-            try:
-                return read(inner)
-            except (ValueError, TypeError, ArithmeticError, LookupError):
-                return value
-    return {name: plain_document(inner) for name, inner in value.items()}
+    read = _reading(value)
+    if read is None:
+        return {name: plain_document(inner) for name, inner in value.items()}
+    try:
+        return read()
+    except (ValueError, TypeError, ArithmeticError, LookupError):
+        return value
+
+
+def _reading(value: Mapping[str, Any]) -> Callable[[], Any] | None:
+    """Return what reads an object as a value of a type of MongoDB; None: by its names it is none."""
+    if value.keys() == _BYTES_AND_TYPE:
+        return lambda: _bytes_of_type(value["$binary"], value["$type"])
+    if len(value) != 1:
+        return None
+    [(name, inner)] = value.items()
+    read = _READ.get(name)
+    return None if read is None else lambda: read(inner)
 
 
 def _number(value: Any) -> Decimal | str:
@@ -62,8 +74,16 @@ def _moment(value: Any) -> str:
 
 
 def _bytes(value: Any) -> str:
-    """Return bytes as PostgreSQL writes a `bytea`."""
-    return rf"\x{base64.b64decode(value['base64'], validate=True).hex()}"
+    return _bytes_of_type(value["base64"], value.get("subType", ""))
+
+
+def _bytes_of_type(encoded: Any, kind: Any) -> str:
+    """Return bytes as PostgreSQL writes a `bytea`; those of the type UUID as a UUID. In which order an older UUID (03)
+    stands, the driver knows that wrote it."""
+    if not isinstance(encoded, str) or not isinstance(kind, str):
+        raise TypeError("no bytes")
+    content = base64.b64decode(encoded, validate=True)
+    return str(UUID(bytes=content)) if kind.zfill(2) == _UUID and len(content) == _UUID_BYTES else rf"\x{content.hex()}"
 
 
 _READ: Mapping[str, Callable[[Any], Any]] = {
