@@ -7,7 +7,16 @@ from typing import Any
 from google.protobuf import message_factory
 
 from makewhole.compute.decode.avro.encode import exact_microseconds
-from makewhole.compute.decode.protobuf.reference import BYTES, DOUBLE, FLOAT, TIMESTAMP, WRAPPERS, is_map, renderer
+from makewhole.compute.decode.protobuf.reference import (
+    BYTES,
+    DOUBLE,
+    FLOAT,
+    TIMESTAMP,
+    WRAPPERS,
+    is_map,
+    name_in_map,
+    renderer,
+)
 from makewhole.compute.keys import KeyProblem
 from makewhole.compute.numbers import NOT_FINITE
 
@@ -38,6 +47,10 @@ def _fill(message: Any, document: Mapping[str, Any], within: str) -> None:
             if not field.has_presence and not field.is_repeated:
                 raise KeyProblem(f"{place} is null, and its field in the topic's schema cannot be")
             continue
+        oneof = field.containing_oneof
+        if oneof is not None and (other := message.WhichOneof(oneof.name)) is not None:
+            both = f"{within}{other} and {place}"
+            raise KeyProblem(f"{both} are of one oneof in the topic's schema, which holds one of them")
         try:
             _set(message, field, value, place)
         except KeyProblem:
@@ -78,7 +91,10 @@ def _as_list(value: Any) -> list[Any]:
 def _map_key(field: Any, key: str) -> Any:
     if field.type == _STRING:
         return key
-    return key == "true" if field.type == _BOOLEAN else int(key)
+    typed = key == "true" if field.type == _BOOLEAN else int(key)
+    if name_in_map(typed) != key:
+        raise ValueError  # it would be another name
+    return typed
 
 
 def _set_message(message: Any, value: Any, place: str) -> None:

@@ -49,7 +49,7 @@ def _field(message: Any, field: Any) -> Any:
     value = getattr(message, field.name)
     if is_map(field):
         render = renderer(field.message_type.fields_by_name["value"])
-        return {_name(key): render(value[key]) for key in value}
+        return {name_in_map(key): render(value[key]) for key in value}
     if field.is_repeated:
         return [renderer(field)(item) for item in value]
     if field.has_presence and not message.HasField(field.name):
@@ -67,7 +67,8 @@ def is_one_value(kind: Any) -> bool:
     return kind.full_name in _WELL_KNOWN
 
 
-def _name(key: Any) -> str:
+def name_in_map(key: Any) -> str:
+    """Return the name under which an object has what a map has under a key."""
     return str(key).lower() if isinstance(key, bool) else str(key)
 
 

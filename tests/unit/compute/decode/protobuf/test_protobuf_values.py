@@ -338,3 +338,61 @@ def test_text_of_proto2_that_is_no_utf_8_is_a_bad_value(content: bytes, path: tu
     assert decoded.select("key", "problem").rows() == [("7", None), (None, problem)]
     with pytest.raises(KeyProblem, match=problem):
         form.document(values[1], ())
+
+
+def paid_by(kind: int = FIELD.TYPE_STRING, name: str = "method") -> Any:
+    text = FIELD.TYPE_STRING
+    choices = [("card", text, OPTIONAL, name), ("cash", text, OPTIONAL, name), ("gift", text, OPTIONAL, "optional")]
+    file = new_file(
+        Order=[("id", text), *choices, ("more", text, OPTIONAL, "optional"), ("map", ".shop.Entry", REPEATED)]
+    )
+    entry = file.message_type[0].nested_type.add(name="MapEntry")
+    for number, (field, of) in enumerate((("key", kind), ("value", text)), 1):
+        entry.field.add(name=field, number=number, label=OPTIONAL, type=of)
+    entry.options.map_entry = True
+    file.message_type[0].field[-1].type_name = ".shop.Order.MapEntry"
+    return file
+
+
+@pytest.mark.parametrize("within", [False, True])
+def test_two_fields_of_a_oneof_are_refused(within: bool) -> None:
+    file = paid_by()
+    if within:
+        outer = file.message_type.add(name="Outer")
+        outer.field.add(name="o", number=1, label=OPTIONAL, type=FIELD.TYPE_MESSAGE, type_name=".shop.Order")
+        file.message_type.reverse()  # the type of its first name is made
+        file.message_type.sort(key=lambda message: message.name != "Outer")
+    form = ProtobufFormat(Schemas({"ids/7": file}))
+
+    def encoded(fields: dict[str, Any]) -> Any:
+        document = form.document(form.encode(json.dumps({"o": fields} if within else fields).encode()), ())
+        return document["o"] if within else document
+
+    own = {"id": "1", "gift": "a", "more": "b"}
+    for paid in ({"card": "4711", "cash": None}, {"cash": "12", "card": None}, {"card": None, "cash": None}):
+        assert encoded({**own, **paid}) == {**own, **paid, "map": {}}
+    place = "o." if within else ""
+    with pytest.raises(
+        KeyProblem, match=f"^{place}card and {place}cash are of one oneof in the topic's schema, which holds one"
+    ):
+        encoded({**own, "card": "4711", "cash": "12"})
+
+
+@pytest.mark.parametrize(
+    ("kind", "good", "bad"),
+    [
+        (FIELD.TYPE_BOOL, ["true", "false"], ["True", "1", "0", "", "yes", " true"]),
+        (FIELD.TYPE_INT32, ["0", "-7", "12"], ["01", "+1", " 1", "1_0", "-0", "\u0661", "1.0", "x", str(2**31)]),
+        (FIELD.TYPE_STRING, ["", "01", "true"], []),
+    ],
+    ids=["boolean", "integer", "text"],
+)
+def test_a_name_in_a_map_is_that_of_its_key_or_refused(kind: int, good: list[str], bad: list[str]) -> None:
+    form = ProtobufFormat(Schemas({"ids/7": paid_by(kind)}))
+
+    written = form.encode(json.dumps({"map": dict.fromkeys(good, "v")}).encode())
+
+    assert form.document(written, ())["map"] == dict.fromkeys(good, "v")
+    for name in bad:
+        with pytest.raises(KeyProblem, match=r"^map does not fit its type in the topic's schema"):
+            form.encode(json.dumps({"map": {name: "v"}}).encode())
