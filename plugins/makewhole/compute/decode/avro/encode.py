@@ -7,7 +7,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from makewhole.compute.canonical import canonical_text
-from makewhole.compute.decode.avro.schema import AvroType
+from makewhole.compute.decode.avro.schema import MOST_EMPTY, AvroType
 from makewhole.compute.keys import KeyProblem
 from makewhole.compute.numbers import NOT_FINITE
 
@@ -186,7 +186,7 @@ def _enum(kind: AvroType, value: Any, _: str) -> bytes:
 
 
 def _array(kind: AvroType, value: Any, place: str) -> bytes:
-    if not isinstance(value, list):
+    if not isinstance(value, list) or (len(value) > MOST_EMPTY and not kind.inner[0].has_bytes()):
         raise _Unfit
     items = b"".join(_encoded(kind.inner[0], item, f"{place}[]") for item in value)
     return zigzag(len(value)) + items + b"\x00" if value else b"\x00"

@@ -131,6 +131,8 @@ class _Steps:
     def _items(
         self, kind: AvroType, path: Path | None, within: tuple[AvroType, ...], *, are_elements: bool = False
     ) -> None:
+        if kind.kind == "array" and not are_elements and not kind.inner[0].has_bytes():
+            raise NoProgram  # each block could have as many as there are bytes; of elements there are no more in all
         if path is not None and kind.kind == "map":
             self._refuse_below(path)
         self.depth += 1

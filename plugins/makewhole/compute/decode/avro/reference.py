@@ -8,7 +8,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from makewhole.compute.decode.avro.schema import AvroType
+from makewhole.compute.decode.avro.schema import MOST_EMPTY, AvroType
 from makewhole.compute.decode.json_document import DEEPEST
 from makewhole.compute.keys import KeyProblem
 from makewhole.compute.placeholders import NUMBERS
@@ -23,6 +23,7 @@ class _Body:
 
     def __init__(self, content: bytes, at: int) -> None:
         self.content, self.at, self.depth = content, at, 0
+        self.empty, self.most_empty = 0, max(MOST_EMPTY, len(content) - at)
 
     def enter(self) -> None:
         """Go one level deeper."""
@@ -63,15 +64,21 @@ class _Body:
             raise KeyProblem("value has a branch or a symbol that its schema does not have")
         return number
 
-    def block(self) -> int:
-        """Return the number of items in the next block, 0 at the end."""
+    def block(self, *, has_bytes: bool = True) -> int:
+        """Return the number of items in the next block, 0 at the end. `has_bytes`: each has at least one; of others
+        there are at most as many as a body has bytes, and `MOST_EMPTY` in any."""
         count = self.long()
         if count < 0:
             count = -count
             if self.long() < 0:
                 raise KeyProblem("value has a length below zero")
-        if count > len(self.content) - self.at:
-            raise KeyProblem(_ENDS)
+        if has_bytes:
+            if count > len(self.content) - self.at:
+                raise KeyProblem(_ENDS)
+            return count
+        self.empty += count
+        if self.empty > self.most_empty:
+            raise KeyProblem(f"value has more than {MOST_EMPTY} items without bytes")
         return count
 
 
@@ -139,12 +146,12 @@ def _record(names: Sequence[str], inner: Sequence[_Read]) -> _Read:
 
 
 def _array(read: _Read, kind: AvroType) -> _Read:
-    unsent = _placeholder(kind)
+    unsent, has_bytes = _placeholder(kind), kind.has_bytes()
 
     def read_array(body: _Body) -> list[Any]:
         body.enter()
         items: list[Any] = []
-        while count := body.block():
+        while count := body.block(has_bytes=has_bytes):
             for _ in range(count):
                 items.append(read(body))
         body.depth -= 1

@@ -24,6 +24,8 @@ _EXACT = Context(prec=4 * MOST_DIGITS)
 _MOST_DECIMAL_BYTES = 400
 _UUID_BYTES = 16
 _MOST_DEPTH = 100
+MOST_EMPTY = 100_000
+"""Most items without bytes of a value: no size of it says how many there are."""
 
 
 class SchemaProblem(ValueError):  # noqa: N818 - the reason that a record is reported with
@@ -65,6 +67,12 @@ class AvroType:
         """Return the type itself, or the only branch beside null, where its numbers are days, times or moments."""
         kind = self.branch_beside_null()
         return kind if kind is not None and kind.kind in _LOGICAL_OF and kind.logical is not None else None
+
+    def has_bytes(self, within: tuple["AvroType", ...] = ()) -> bool:
+        """Return whether each value has at least one byte. `within`: the records that it is a part of."""
+        if self.kind == "record":
+            return self in within or any(inner.has_bytes((*within, self)) for inner in self.inner)
+        return self.kind != "null" and (self.kind != "fixed" or self.size > 0)
 
     def json_value(self, raw: Any) -> Any:
         """Return a simple value (int, float, bool, bytes, text or the number of a symbol) as a JSON field has it."""
