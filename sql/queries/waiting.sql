@@ -46,11 +46,12 @@ left join lateral (
 left join lateral (
     select id as plan from makewhole.plan
     where (pipeline, number, revision) = (newest.pipeline, newest.number, newest.revision)
-        and undoes is null and state in ('approved', 'running') and not newest.plan_only
+        and undoes is null and state in ('approved', 'running') and not newest.plan_only and newest.state <> 'certified'
 ) as begun on true
 left join lateral (
     select undoes as plan from makewhole.plan
     where (pipeline, number, revision) = (newest.pipeline, newest.number, newest.revision) and undoes is not null
+        and broken.step in ('restore', 'reopen')
     order by frozen_at desc limit 1
 ) as undone on true
 left join lateral (
@@ -61,7 +62,7 @@ left join lateral (
     from (
         select distinct on (hop) counts
         from makewhole.hop_result
-        where pipeline = newest.pipeline and number = newest.number
+        where pipeline = newest.pipeline and number = newest.number and newest.state <> 'certified'
         order by hop, revision desc, stage = 'verified' desc
     ) as last_results
     cross join unnest(%(verdicts)s) as verdict
