@@ -142,6 +142,7 @@ COVERED = {
         f"raw: {name}": "who reads a topic: no group but the plan's own, which is the marker"
         for name in ("ListGroupsRequest", "CommittedOffsetsRequest")
     },
+    "producer: list_topics": "the topics: they never change",
     "producer: init_transactions": "transaction",
     "producer: send_offsets_to_transaction": "transaction",
     "producer: commit_transaction": "transaction, marker, records",
