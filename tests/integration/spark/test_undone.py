@@ -108,7 +108,8 @@ def test_what_a_plan_sent_is_reversed_when_that_is_asked_for(shop: ReconciledSho
     first, plan, _ = repaired(shop, loads=made[4:6])
     offer = (
         f"2 records that plan {plan.id} may have written to orders stay: a log takes nothing back. "
-        f"`makewhole plan undo {plan.id} --reverse` sends an event for each that takes its effect back"
+        f"`makewhole plan undo {plan.id} --reverse`, in place of this undo, sends an event for each that takes its "
+        "effect back"
     )
     asked = plan_undo(first, plan.id, reverses=False)
     assert (asked.plan, asked.remaining) == (None, (offer,))
