@@ -216,35 +216,6 @@ def test_a_staged_file_is_not_put_back_by_a_runner_that_wakes_later(place: Files
     assert place.rows() == sorted(rows_of([*MADE[:6], *MADE[7:]]), key=str)
 
 
-def test_a_file_that_another_writer_wrote_meanwhile_is_left_as_it_is(place: FilesPlace) -> None:
-    """The chunk is decided, and its runner killed; a loader writes one of its files again."""
-    point = point_of(place)
-    fill(place)
-    items = items_of(place, point)
-    with pytest.MonkeyPatch.context() as patch:
-        decide = LocalStore.publish
-
-        def died(self: LocalStore, path: str, content: bytes) -> bool:
-            done = decide(self, path, content)
-            if "/chunk." in path:
-                raise KilledError
-            return done
-
-        patch.setattr(LocalStore, "publish", died)
-        with pytest.raises(KilledError):
-            FilesWriter(connection=place.connection, point=point).write_chunk(point, chunk_of(), items, nothing)
-    place.add("b.parquet", rows_of([MADE[4], {**MADE[5], "id": "O50"}]))
-
-    writer = FilesWriter(connection=place.connection, point=point)
-    [receipt] = writer.receipts(chunk_of(lease=2))
-
-    text = "stale: the file of the row was written again, or removed, while the plan ran"
-    assert {seq: str(refusal) for seq, refusal in receipt.refused.items()} == {2: text}
-    assert receipt.actions == 2
-    assert place.table("b.parquet").num_rows == 2
-    assert [effect.seq for part in writer.effects(_PLAN, "warehouse", 2) for effect in part] == [1, 0]
-
-
 @contextmanager
 def dies_when_decided() -> Iterator[None]:
     """A runner dies when it has decided a chunk, before it changes a file."""
@@ -260,6 +231,25 @@ def dies_when_decided() -> Iterator[None]:
         patch.setattr(LocalStore, "publish", died)
         with pytest.raises(KilledError):
             yield
+
+
+def test_a_file_that_another_writer_wrote_meanwhile_is_left_as_it_is(place: FilesPlace) -> None:
+    """The chunk is decided, and its runner killed; a loader writes one of its files again."""
+    point = point_of(place)
+    fill(place)
+    items = items_of(place, point)
+    with dies_when_decided():
+        FilesWriter(connection=place.connection, point=point).write_chunk(point, chunk_of(), items, nothing)
+    place.add("b.parquet", rows_of([MADE[4], {**MADE[5], "id": "O50"}]))
+
+    writer = FilesWriter(connection=place.connection, point=point)
+    [receipt] = writer.receipts(chunk_of(lease=2))
+
+    text = "stale: the file of the row was written again, or removed, while the plan ran"
+    assert {seq: str(refusal) for seq, refusal in receipt.refused.items()} == {2: text}
+    assert receipt.actions == 2
+    assert place.table("b.parquet").num_rows == 2
+    assert [effect.seq for part in writer.effects(_PLAN, "warehouse", 2) for effect in part] == [1, 0]
 
 
 def test_what_was_decided_is_not_done_to_keys_that_have_other_rows_by_now(place: FilesPlace) -> None:

@@ -215,7 +215,8 @@ def test_the_dry_run_says_that_the_record_waits_for_the_row(shop: ReconciledShop
     ]
 
 
-def test_a_row_in_each_of_two_stores_is_put_aside_before_any_record_is_sent(shop: ReconciledShop) -> None:
+def _add_archive(shop: ReconciledShop) -> None:
+    """Have a second store behind the topic."""
     shop.sql("create table archive as table warehouse")
     shop.describe(
         compensation=BOTH,
@@ -223,6 +224,10 @@ def test_a_row_in_each_of_two_stores_is_put_aside_before_any_record_is_sent(shop
         more_hops=[{"from": "orders", "to": "archive", "compensation": "{missing: upsert}"}],
         hop={"compensation": "{missing: upsert}"},
     )
+
+
+def test_a_row_in_each_of_two_stores_is_put_aside_before_any_record_is_sent(shop: ReconciledShop) -> None:
+    _add_archive(shop)
     made = orders(range(5))
     shop.trade(made, unsent=made[2:])
     shop.write("archive", [*made[:2], made[3]])
@@ -241,13 +246,7 @@ def test_a_row_in_each_of_two_stores_is_put_aside_before_any_record_is_sent(shop
 @pytest.mark.parametrize("is_in_the_way", [True, False])
 def test_where_another_table_has_the_key_by_now_the_row_stays(shop: ReconciledShop, is_in_the_way: bool) -> None:
     """The other table got a row since the plan was made, or its own row, which was to go first, was changed."""
-    shop.sql("create table archive as table warehouse")
-    shop.describe(
-        compensation=BOTH,
-        more_points={"archive": store("db", "archive")},
-        more_hops=[{"from": "orders", "to": "archive", "compensation": "{missing: upsert}"}],
-        hop={"compensation": "{missing: upsert}"},
-    )
+    _add_archive(shop)
     made = orders(range(3))
     shop.trade(made, unsent=made[2:])
     shop.write("archive", made if is_in_the_way else made[:2])
