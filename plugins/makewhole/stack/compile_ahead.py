@@ -101,7 +101,7 @@ CALLS: tuple[Callable[[], None], ...] = (
     _read_texts,
     _judge,
 )
-"""What calls all compiled functions, each of them once; what takes longest to compile comes first."""
+"""The calls by which all functions are compiled, the longest first."""
 
 
 def compile_all(processes: int) -> None:
