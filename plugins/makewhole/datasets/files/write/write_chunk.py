@@ -31,9 +31,9 @@ _OTHER_ROWS = Refusal(
 )
 
 
-def mark_of(chunk: ChunkId) -> str:
-    """Return what a chunk's files say of it."""
-    return f"{chunk.plan} {chunk.target} {chunk.chunk}"
+def mark_of(plan: ChunkId, chunk: int) -> str:
+    """Return what the files of a chunk of a plan say of it."""
+    return f"{plan.plan} {plan.target} {chunk}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ class FilesWriter:
         may be others by now, perhaps long after the plan was ended. What was staged for that is removed first, so that
         a runner which stood still just before it was put in place cannot do it any more."""
         kept.require_lease(plan.lease_epoch)
-        mark = f"{kept.plan} {kept.target} {decision.chunk}"
+        mark = mark_of(plan, decision.chunk)
         in_place = {step.path: _is_in_place(kept.store, step, mark) for step in decision.steps}
         in_vain = {step.path for step in decision.steps if not in_place[step.path] and _is_unstaged(kept.store, step)}
         if not all(in_place.values()):
@@ -133,7 +133,7 @@ def _decide(
         seen = rows.seen(left)
         refused = {**out, **do_each(rows, left)}
         unwritten = not_written(rows)
-        staging = Staging(rows=rows, kept=kept, mark=mark_of(chunk))
+        staging = Staging(rows=rows, kept=kept, mark=mark_of(chunk, chunk.chunk))
         steps = () if unwritten else tuple(staging.steps())
         unwritten |= staging.refused
         if not unwritten:
@@ -196,7 +196,7 @@ def _carry_out(
         LeaseLostError: a runner with a later lease has been here.
     """
     kept.require_lease(chunk.lease_epoch)
-    mark = f"{kept.plan} {kept.target} {decision.chunk}"
+    mark = mark_of(chunk, decision.chunk)
     try:
         undone = {
             step.path: _OTHER_ROWS if step.path in in_vain else _OTHERS_WROTE
