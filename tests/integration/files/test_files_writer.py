@@ -3,7 +3,7 @@
 import io
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC
 from decimal import Decimal
 from typing import Any
@@ -16,7 +16,7 @@ from makewhole.datasets.files.open_dataset import FilesSession
 from makewhole.datasets.files.write.commit_files import MARKED
 from makewhole.datasets.files.write.write_chunk import FilesWriter
 from makewhole.file_stores.local_store import LocalStore
-from makewhole.model.errors import LeaseLostError, RefusedError, TransientError
+from makewhole.model.errors import LeaseLostError, RefusedError
 from makewhole.model.places.dataset_place import DatasetPlace
 from makewhole.model.points import PointKind, TablePoint
 from makewhole.model.refusal import Refusal
@@ -28,7 +28,7 @@ from tests.world.files_lake import ORDERS, FilesPlace, row_of, rows_of
 pytestmark = pytest.mark.integration
 
 _WRITING = ("publish", "replace", "move", "remove")
-_PLAN = "shop-1-0123456789ab"
+PLAN = "shop-1-0123456789ab"
 
 
 class KilledError(BaseException):
@@ -66,7 +66,7 @@ def point_of(place: FilesPlace, **settings: Any) -> TablePoint:
     )
 
 
-def chunk_of(number: int = 0, lease: int = 1, plan: str = _PLAN) -> ChunkId:
+def chunk_of(number: int = 0, lease: int = 1, plan: str = PLAN) -> ChunkId:
     """Return the identity of a chunk."""
     return ChunkId(plan=plan, plan_sha256="a" * 64, target="warehouse", chunk=number, lease_epoch=lease)
 
@@ -129,7 +129,7 @@ def test_a_chunk_happens_once_wherever_its_runner_is_killed(place: FilesPlace) -
             assert not any("/staged." in name for name in place.names()), "rows of keys that no plan names, too"
             assert (receipt.actions, dict(receipt.refused)) == (3, {})
             assert place.rows() == right
-            assert [effect.seq for part in writer.effects(_PLAN, "warehouse", 2) for effect in part] == [2, 1, 0]
+            assert [effect.seq for part in writer.effects(PLAN, "warehouse", 2) for effect in part] == [2, 1, 0]
     assert at > 8, "leases, two staged files and more, a decision, three files, a receipt"
 
 
@@ -188,7 +188,7 @@ def test_what_a_runner_decides_after_the_next_one_has_looked_is_void(place: File
     assert place.rows() == before
     assert next_one.write_chunk(point, chunk_of(lease=3), items, nothing).actions == 3
     assert place.rows() == sorted(rows_of(MADE), key=str)
-    assert [effect.seq for part in next_one.effects(_PLAN, "warehouse", 3) for effect in part] == [2, 1, 0]
+    assert [effect.seq for part in next_one.effects(PLAN, "warehouse", 3) for effect in part] == [2, 1, 0]
 
 
 def test_a_staged_file_is_not_put_back_by_a_runner_that_wakes_later(place: FilesPlace) -> None:
@@ -216,123 +216,22 @@ def test_a_staged_file_is_not_put_back_by_a_runner_that_wakes_later(place: Files
     assert place.rows() == sorted(rows_of([*MADE[:6], *MADE[7:]]), key=str)
 
 
-@contextmanager
-def dies_when_decided() -> Iterator[None]:
-    """A runner dies when it has decided a chunk, before it changes a file."""
-    with pytest.MonkeyPatch.context() as patch:
-        decide = LocalStore.publish
-
-        def died(self: LocalStore, path: str, content: bytes) -> bool:
-            done = decide(self, path, content)
-            if "/chunk." in path:
-                raise KilledError
-            return done
-
-        patch.setattr(LocalStore, "publish", died)
-        with pytest.raises(KilledError):
-            yield
-
-
-def test_a_file_that_another_writer_wrote_meanwhile_is_left_as_it_is(place: FilesPlace) -> None:
-    """The chunk is decided, and its runner killed; a loader writes one of its files again."""
-    point = point_of(place)
-    fill(place)
-    items = items_of(place, point)
-    with dies_when_decided():
-        FilesWriter(connection=place.connection, point=point).write_chunk(point, chunk_of(), items, nothing)
-    place.add("b.parquet", rows_of([MADE[4], {**MADE[5], "id": "O50"}]))
-
-    writer = FilesWriter(connection=place.connection, point=point)
-    [receipt] = writer.receipts(chunk_of(lease=2))
-
-    text = "stale: the file of the row was written again, or removed, while the plan ran"
-    assert {seq: str(refusal) for seq, refusal in receipt.refused.items()} == {2: text}
-    assert receipt.actions == 2
-    assert place.table("b.parquet").num_rows == 2
-    assert [effect.seq for part in writer.effects(_PLAN, "warehouse", 2) for effect in part] == [1, 0]
-
-
-def test_what_was_decided_is_not_done_to_keys_that_have_other_rows_by_now(place: FilesPlace) -> None:
-    """A loader writes the row that was to be inserted; a cleaner removes the survivor of the extra row: the next runner
-    comes when the plan has long been ended."""
-    point = point_of(place)
-    fill(place)
-    items = items_of(place, point)
-    writer = FilesWriter(connection=place.connection, point=point)
-    [inserted] = [item for item in items if isinstance(item, UpsertRow) and not item.before]
-    [moved] = [item for item in items if isinstance(item, QuarantineRows)]
-    with dies_when_decided():
-        writer.write_chunk(point, chunk_of(), items, nothing)
-    place.add("late.parquet", rows_of([row for row in MADE if row["id"] == inserted.key]))
-    assert moved.survivor is not None
-    place.store.remove(str(moved.survivor.place).rpartition(":")[0])
-    before = place.rows()
-
-    [receipt] = writer.receipts(chunk_of(lease=2))
-
-    assert {str(refusal) for refusal in receipt.refused.values()} == {
-        "stale: its key, or one that would be written into the same file, got other rows after a runner had decided "
-        "this and was ended; run the window again"
-    }
-    assert {inserted.seq, moved.seq} <= set(receipt.refused)
-    keys = [row["id"] for row in place.rows()]
-    assert (keys.count(inserted.key), keys.count(moved.key)) == (1, [row["id"] for row in before].count(moved.key))
-    assert not any("/staged." in name for name in place.names())
-    assert writer.receipts(chunk_of(lease=3)) == [receipt]
-
-
-def test_a_runner_that_wakes_does_not_do_what_the_next_one_found_to_be_in_vain(place: FilesPlace) -> None:
-    """It stood still just before it put a new file in place; meanwhile a loader wrote the row."""
-    point = point_of(place)
-    fill(place)
-    [item] = [item for item in items_of(place, point) if isinstance(item, UpsertRow) and not item.before]
-    slow, next_one = (FilesWriter(connection=place.connection, point=point) for _ in range(2))
-    with pytest.MonkeyPatch.context() as patch:
-        move = LocalStore.move
-
-        def late(self: LocalStore, path: str, to: str, *, is_new: bool) -> bool:
-            patch.undo()
-            place.add("late.parquet", rows_of([row for row in MADE if row["id"] == item.key]))
-            [receipt] = next_one.receipts(chunk_of(lease=2))
-            assert set(receipt.refused) == {item.seq}
-            return move(self, path, to, is_new=is_new)
-
-        patch.setattr(LocalStore, "move", late)
-        with suppress(TransientError, LeaseLostError):
-            slow.write_chunk(point, chunk_of(), [item], nothing)
-    assert [row["id"] for row in place.rows()].count(item.key) == 1
-
-
-def test_what_lies_staged_no_more_is_in_vain_and_no_reason_to_try_for_ever(place: FilesPlace) -> None:
-    point = point_of(place)
-    fill(place)
-    items, before = items_of(place, point), place.rows()
-    writer = FilesWriter(connection=place.connection, point=point)
-    with dies_when_decided():
-        writer.write_chunk(point, chunk_of(), items, nothing)
-    for name in place.names():
-        if "/staged." in name:
-            place.store.remove(name)
-    [receipt] = writer.receipts(chunk_of(lease=2))
-    assert (set(receipt.refused), place.rows()) == ({item.seq for item in items}, before)
-
-
 def test_rows_that_were_put_back_are_not_put_back_again(place: FilesPlace) -> None:
     point = point_of(place)
     fill(place)
     before = place.rows()
     writer = FilesWriter(connection=place.connection, point=point)
     writer.write_chunk(point, chunk_of(), items_of(place, point), nothing)
-    effects = [effect for part in writer.effects(_PLAN, "warehouse", 1) for effect in part]
+    effects = [effect for part in writer.effects(PLAN, "warehouse", 1) for effect in part]
     keys = {0: "O2", 1: "O6", 2: "O4"}
     undo = [RestoreRow(seq=at, key=keys[effect.seq], effect=effect) for at, effect in enumerate(effects)]
 
-    first = writer.write_chunk(point, chunk_of(plan=f"{_PLAN}-u"), undo, nothing)
+    first = writer.write_chunk(point, chunk_of(plan=f"{PLAN}-u"), undo, nothing)
     assert (first.actions, dict(first.refused)) == (3, {})
     assert place.rows() == before
-    assert not [name for name in place.names() if name.startswith(f"makewhole-{_PLAN}-000000")]
+    assert not [name for name in place.names() if name.startswith(f"makewhole-{PLAN}-000000")]
 
-    second = writer.write_chunk(point, chunk_of(plan=f"{_PLAN}-v"), undo, nothing)
+    second = writer.write_chunk(point, chunk_of(plan=f"{PLAN}-v"), undo, nothing)
     assert {seq: str(refusal) for seq, refusal in second.refused.items()} == {
         0: "stale: the row was put back already",
         1: "stale: the row was changed after the plan wrote it",
@@ -412,22 +311,22 @@ def test_what_an_ended_plan_did_is_removed_leases_last_and_again_after_a_kill(pl
     writer = FilesWriter(connection=place.connection, point=point)
     items = items_of(place, point)
     writer.write_chunk(point, chunk_of(), items, nothing)
-    writer.write_chunk(point, chunk_of(plan=f"{_PLAN}-other"), items[:1], nothing)
+    writer.write_chunk(point, chunk_of(plan=f"{PLAN}-other"), items[:1], nothing)
     rows, names = place.rows(), place.names()
-    assert writer.kept(_PLAN, "warehouse") == KeptAtTarget(effects=3, aside=1, waiting=1)
+    assert writer.kept(PLAN, "warehouse") == KeptAtTarget(effects=3, aside=1, waiting=1)
     with pytest.raises(LeaseLostError):
-        writer.forget(_PLAN, "warehouse", 0, only_rows_aside=False)
-    writer.forget(_PLAN, "warehouse", 1, only_rows_aside=True)
+        writer.forget(PLAN, "warehouse", 0, only_rows_aside=False)
+    writer.forget(PLAN, "warehouse", 1, only_rows_aside=True)
     assert place.names() == names
     with pytest.raises(KilledError), killed(3, is_done=True):
-        writer.forget(_PLAN, "warehouse", 2, only_rows_aside=False)
-    left = [name.rsplit("/", 1)[-1] for name in place.names() if f"/{_PLAN}.warehouse/" in f"/{name}"]
+        writer.forget(PLAN, "warehouse", 2, only_rows_aside=False)
+    left = [name.rsplit("/", 1)[-1] for name in place.names() if f"/{PLAN}.warehouse/" in f"/{name}"]
     assert left == ["lease.000000000001", "lease.000000000002"]
 
-    writer.forget(_PLAN, "warehouse", 2, only_rows_aside=False)
+    writer.forget(PLAN, "warehouse", 2, only_rows_aside=False)
 
-    assert [name for name in place.names() if f"/{_PLAN}.warehouse/" in f"/{name}"] == []
-    assert [name for name in place.names() if f"/{_PLAN}-other.warehouse/" in f"/{name}"] != []
+    assert [name for name in place.names() if f"/{PLAN}.warehouse/" in f"/{name}"] == []
+    assert [name for name in place.names() if f"/{PLAN}-other.warehouse/" in f"/{name}"] != []
     assert place.rows() == rows
 
 
@@ -438,19 +337,19 @@ def test_actions_of_a_key_are_erased_from_what_a_plan_did_and_others_stay(place:
     items = items_of(place, point)
     writer.write_chunk(point, chunk_of(), items, nothing)
     rows = place.rows()
-    done = [one for part in writer.effects(_PLAN, "warehouse", 1) for one in part]
+    done = [one for part in writer.effects(PLAN, "warehouse", 1) for one in part]
     gone = done[0].seq
     kept = [name for name in place.names() if name.startswith("_makewhole/") and "chunk." in name]
     with pytest.raises(LeaseLostError):
-        writer.erase("warehouse", 0, _PLAN, {_PLAN: frozenset({gone})})
+        writer.erase("warehouse", 0, PLAN, {PLAN: frozenset({gone})})
 
-    erased = writer.erase("warehouse", 2, _PLAN, {_PLAN: frozenset({gone}), "other": frozenset({1})})
+    erased = writer.erase("warehouse", 2, PLAN, {PLAN: frozenset({gone}), "other": frozenset({1})})
 
     assert erased == len([one for one in done if one.seq == gone])
     images = [image for one in done if one.seq == gone for image in (one.before, one.after) if image]
     assert images
     assert not any(json.dumps(image).encode() in place.content(name) for name in kept for image in images)
     with pytest.raises(RefusedError, match="lacks its effects"):
-        list(writer.effects(_PLAN, "warehouse", 2))
+        list(writer.effects(PLAN, "warehouse", 2))
     assert place.rows() == rows
-    assert writer.erase("warehouse", 2, _PLAN, {_PLAN: frozenset({gone})}) == 0
+    assert writer.erase("warehouse", 2, PLAN, {PLAN: frozenset({gone})}) == 0

@@ -117,29 +117,6 @@ def test_what_an_earlier_window_reported_is_not_reported_again_when_the_row_is_t
     assert shop.counts(second, STORE_HOP).matched == 20
 
 
-@pytest.mark.parametrize("is_tolerated", [True, False], ids=["tolerated", "open"])
-def test_one_more_row_of_a_key_that_a_certified_window_reported_is_reported(
-    shop: ReconciledShop, is_tolerated: bool
-) -> None:
-    """A window that is still open reads the row when it is run again."""
-    shop.describe(tolerance={"duplicate": "1", "unexpected": "1"} if is_tolerated else {})
-    made = orders(range(20))
-    shop.trade(made)
-    shop.write("warehouse", [made[5], renamed(made[3], "stranger")])
-    assert shop.whole_way(0)[1].state is (WindowState.CERTIFIED if is_tolerated else WindowState.GAPS)
-    shop.sql("update warehouse set region = 'XX' where id in ('O5', 'stranger')")
-    second, _ = day_with(shop, 1)
-    assert shop.found(second, STORE_HOP) == {}
-    shop.write("warehouse", [made[5], renamed(made[3], "stranger")])
-
-    again = shop.judged(1)
-
-    found = {"O5": ("duplicate", "written_before_committed"), "stranger": ("unexpected", "not_in_source")}
-    assert shop.found(again, STORE_HOP) == (found if is_tolerated else {})
-    if is_tolerated:
-        assert [shop.evidence(again, STORE_HOP, key)["target_copies"] for key in found] == [3, 2]
-
-
 def test_a_row_that_was_put_aside_and_comes_again_is_found_again(shop: ReconciledShop) -> None:
     """Find a row that comes after the repair of the window before: what was known of its key then is settled."""
     shop.describe(hop={"compensation": "{unexpected: quarantine}"})

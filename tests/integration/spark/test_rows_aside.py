@@ -245,7 +245,7 @@ def test_a_row_in_each_of_two_stores_is_put_aside_before_any_record_is_sent(shop
 
 @pytest.mark.parametrize("is_in_the_way", [True, False])
 def test_where_another_table_has_the_key_by_now_the_row_stays(shop: ReconciledShop, is_in_the_way: bool) -> None:
-    """The other table got a row since the plan was made, or its own row, which was to go first, was changed."""
+    """Add a row to the other table once the plan is made, or change its own row there, which is to go first."""
     _add_archive(shop)
     made = orders(range(3))
     shop.trade(made, unsent=made[2:])

@@ -1,7 +1,10 @@
 """Windows, plans and steps that wait for a person, written into a journal."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from typer.testing import Result
 
 from makewhole.journal import plans, step_failures, windows
 from makewhole.journal.plans import StoredPlan
@@ -15,6 +18,8 @@ from makewhole.sql import PgConnection
 
 NOW = datetime.now(UTC)
 DAG = "makewhole_reconcile_shop"
+URL = f"http://airflow.example/dags/{DAG}/runs/tonight/tasks"
+Command = Callable[..., Result]
 
 
 def opened(journal: PgConnection, number: int, state: WindowState, pipeline: str = "shop", **more: Any) -> Window:

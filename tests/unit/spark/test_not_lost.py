@@ -227,8 +227,8 @@ def test_a_key_that_only_waited_in_a_newer_window_was_last_judged_by_an_older_on
 
 @pytest.mark.parametrize("is_upsert", [False, True], ids=["event", "upsert"])
 def test_a_key_that_was_handed_over_is_asked_for_until_a_window_judged_it(shelf: Shelf, is_upsert: bool) -> None:
-    """What a later window says of `a` is of another version, and whether one saw `c` says nothing where this window
-    never handed it over."""
+    """Leave out what a later window says of `a`, which is of another version, and that one saw `c`, which this window
+    never handed over."""
     shelf.certify(JUDGED_NOW, {"a": True, "b": True}, verdict="pending", is_upsert=is_upsert)
     shelf.certify(JUDGED_NOW + 1, {"a": True, "c": True}, is_upsert=is_upsert)
     shelf.certify(JUDGED_NOW + 3, {"b": True}, is_upsert=is_upsert)

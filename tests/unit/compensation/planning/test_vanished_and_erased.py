@@ -93,7 +93,7 @@ def test_a_record_is_sent_again_to_a_reader_that_deleted_the_key_where_the_file_
 
 @pytest.mark.parametrize("remedy", [Remedy.REDELIVER, Remedy.UPSERT])
 def test_a_reader_that_does_not_get_the_record_keeps_nothing_back(remedy: Remedy) -> None:
-    """It stands under `despite`, reads no replay topic, or a row is written straight into the table that lacks it."""
+    """Leave out a reader under `despite`, one of no replay topic, and a row written straight into the table."""
     pipeline = with_lake(pipeline_of(missing=remedy))
     hops = [replace(hop, redeliver_despite=("lake-loader",)) for hop in pipeline.hops]
     found = [finding_of("a", Verdict.MISSING, "topic→store"), finding_of("a", Verdict.VANISHED, "topic→lake")]
