@@ -13,14 +13,10 @@ def require_released(api: AirflowApi, where: Access, dag: str, *, release: bool 
     if not api.get(f"/dags/{dag}")["is_paused"]:
         return
     if not release:
+        unpause = f"by `airflow dags unpause {dag}`"
+        ways = f"or {unpause}" if release is None else f"{unpause}, or here with --release"
         raise RefusedError(
             f"{dag} is paused, and a run of it would wait until a person releases it: nothing was started. Release it "
-            f"for good by the switch on {where.url}/dags/{dag}, "
-            + (
-                f"or by `airflow dags unpause {dag}`"
-                if release is None
-                else f"by `airflow dags unpause {dag}`, or here"
-            )
-            + ("" if release is None else " with --release")
+            f"for good by the switch on {where.url}/dags/{dag}, {ways}"
         )
     api.send("PATCH", f"/dags/{dag}", {"is_paused": False})
