@@ -61,11 +61,12 @@ class KafkaTool:
     ) -> None:
         self.kill()
 
-    def until(self, name: str, count: int) -> None:
-        """Let it run until it has printed so many lines that have a field, or are called so."""
+    def until(self, name: str, count: int, *, since_ms: float = 0) -> None:
+        """Let it run until it has printed so many lines that have a field, or are called so; by its own clock, not
+        before a moment: lines that it printed earlier may still be read."""
         left = count
         for line in self._read():
-            left -= name in line or line.get("name") == name
+            left -= (name in line or line.get("name") == name) and line.get("timestamp", since_ms) >= since_ms
             if not left:
                 return
         raise AssertionError(f"{self.main_class} ended before {count} lines of {name!r}: {self.lines[-3:]}")

@@ -27,6 +27,14 @@ def batches_of_a_day(lab: Lab, least: int = 3) -> list[list[Order]]:
     return [[next(made) for _ in range(size)] for size in sizes]
 
 
+def kills_of_a_day(lab: Lab, made: Sequence[Order], *, is_killed: bool) -> tuple[int, int]:
+    """Return how many orders one batch has at most, and how often a reader is killed at one of its first two batches.
+    All of them come to their second one, whatever the killed ones have committed."""
+    batch = lab.random.randint(3, 8)
+    kills = lab.random.randint(1, 3) if is_killed else 0
+    return min(batch, len(made) // (2 * kills + 1)), kills
+
+
 def flat(batches: Sequence[Sequence[Order]]) -> list[Order]:
     return [order for batch in batches for order in batch]
 

@@ -7,7 +7,7 @@ from makewhole.model.window import WindowState
 from tests.lab.judged import Judged
 from tests.lab.processes.file_writer import FileOrder, FileWriting, write_files
 from tests.lab.scenario import Lab, Window
-from tests.lab.scenarios.patterns.days import GAPS, whole_day
+from tests.lab.scenarios.patterns.days import GAPS, kills_of_a_day, whole_day
 from tests.world.environment import set_connection
 from tests.world.files_lake import FilesPlace
 from tests.world.hdfs_servers import HdfsServers
@@ -55,8 +55,8 @@ def write_day(lab: Lab, place: FilesPlace, order: FileOrder, day: int, steps: Se
     made = orders(range(1000 * day, 1000 * day + lab.random.randint(30, 60)), day)
     lab.shop.write("outbox", made)
     lab.shop.send(made)
-    writing = FileWriting(place=place, order=order, most=lab.random.randint(3, 8))
-    kills, hit = lab.random.randint(1, 3) if steps else 0, list[str]()
+    most, kills = kills_of_a_day(lab, made, is_killed=bool(steps))
+    writing, hit = FileWriting(place=place, order=order, most=most), list[str]()
     for _ in range(kills):
         at = (lab.random.randint(0, 1), lab.random.choice(steps))
         hit += write_files(lab.shop, writing, killed_at=at)[-1].notes

@@ -8,7 +8,7 @@ from tests.lab import naive
 from tests.lab.judged import Judged
 from tests.lab.processes.loader import BETWEEN, DONE, OFFSETS_TABLE, READ, Loading, LoadOrder, load
 from tests.lab.scenario import Lab, Naive, Outcome, Window, scenario
-from tests.lab.scenarios.patterns.days import GAPS, lag, whole_day
+from tests.lab.scenarios.patterns.days import GAPS, kills_of_a_day, lag, whole_day
 from tests.lab.shop import LabShop
 from tests.world.orders import Order, orders
 from tests.world.pipeline_file import Settings, flow
@@ -53,8 +53,8 @@ def _day(lab: Lab, pattern: _Pattern, day: int, *, is_killed: bool) -> _Loaded:
     made = orders(range(1000 * day, 1000 * day + lab.random.randint(30, 60)), day)
     shop.write("outbox", made)
     shop.send(made)
-    loading = replace(pattern.loading, batch=lab.random.randint(3, 8))
-    kills, hit = lab.random.randint(1, 3) if is_killed else 0, list[str]()
+    batch, kills = kills_of_a_day(lab, made, is_killed=is_killed)
+    loading, hit = replace(pattern.loading, batch=batch), list[str]()
     for _ in range(kills):
         step = lab.random.choice(pattern.steps)
         steps = load(shop, loading, killed_at=(lab.random.randint(0, 1), step))
