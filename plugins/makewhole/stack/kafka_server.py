@@ -65,7 +65,7 @@ class KafkaServer:
         self.layout = ClusterLayout(ports=cluster["ports"], has_own_controller=cluster.get("has_own_controller", False))
         self._settings = settings
         self._heap_mb = heap_mb
-        self._jvm_options = [*_JVM_OPTIONS, *(sharing(Program.KAFKA) if jvm_options is None else jvm_options)]
+        self._own_jvm_options = jvm_options
 
     @property
     def ports(self) -> Sequence[int]:
@@ -125,7 +125,8 @@ class KafkaServer:
         command = [
             java(),
             f"-Xmx{self._heap_mb}m",
-            *self._jvm_options,
+            *_JVM_OPTIONS,
+            *(sharing(Program.KAFKA) if self._own_jvm_options is None else self._own_jvm_options),
             "-cp",
             f"{libs}/*",
             "kafka.Kafka",
