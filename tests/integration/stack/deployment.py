@@ -18,6 +18,7 @@ from makewhole.stack.process import ServerProcess
 
 BUNDLES = "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST"
 _CONSOLE = re.compile(r"```console\n(.*?)```", re.DOTALL)
+_JSON = re.compile(r"```json\n(.*?)```", re.DOTALL)
 _SETTING = re.compile(r"^\| (?:connection )?`(\w+)` \| (.*) \|$", re.MULTILINE)
 _LITERAL = re.compile(r"`(\{.*\})`")
 _OURS = ("MAKEWHOLE_", "AIRFLOW_", "PYTEST_", "POLARS_", "JDK_", "PYTHON", "SPARK_", "VIRTUAL_ENV")
@@ -27,9 +28,10 @@ _POLL_SECONDS = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """The page's commands, block by block, and its literal settings by name."""
+    """The page's commands, block by block, its file of connections, and its literal settings by name."""
 
     blocks: tuple[tuple[str, ...], ...]
+    connections: str
     settings: Mapping[str, str]
 
     @classmethod
@@ -41,19 +43,22 @@ class Page:
         ]
         found = {name: _LITERAL.search(description) for name, description in _SETTING.findall(text)}
         settings = {name: match.group(1) for name, match in found.items() if match}
-        return cls(blocks=tuple(map(tuple, blocks)), settings=settings)
+        [connections] = _JSON.findall(text)
+        return cls(blocks=tuple(map(tuple, blocks)), connections=connections, settings=settings)
 
 
 @dataclass(kw_only=True)
 class Deployment:
     """An installation by the page's steps, in `folder`, with the programs of the virtual environment `venv`. `places`:
-    what stands for the page's examples of hosts and files. `seconds`: how long each command took."""
+    what stands for the page's examples of hosts and files. `seconds`: how long each command took. `beside`: those that
+    a line leaves running."""
 
     folder: Path
     venv: Path
     places: Mapping[str, str]
     variables: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    beside: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Begin with the shell's variables that are not ours."""
@@ -63,8 +68,7 @@ class Deployment:
 
     def run(self, command: str, *, expected: int = 0, timeout: float = 600.0) -> str:
         """Run a line of the page in a shell; return what it printed."""
-        for example, place in self.places.items():
-            command = command.replace(example, place)
+        command = self.here(command)
         began = time.monotonic()
         done = subprocess.run(
             ["bash", "-c", command],
@@ -80,16 +84,40 @@ class Deployment:
         )
         return done.stdout
 
+    def here(self, text: str) -> str:
+        """Return a text of the page with this deployment's places."""
+        for example, place in self.places.items():
+            text = text.replace(example, place)
+        return text
+
+    def start(self, command: str) -> None:
+        """Leave a line of the page running."""
+        with (self.folder / "beside.log").open("ab") as log:
+            line = ["bash", "-c", f"exec {command}"]
+            started = subprocess.Popen(line, env=self.variables, cwd=self.folder, stdout=log, stderr=log)
+        self.beside.append(started)
+
+    def end(self) -> None:
+        """Wait for what was left running.
+
+        Raises:
+            AssertionError: some of it failed.
+        """
+        ends = [(process.args, process.wait(timeout=600)) for process in self.beside]
+        assert [end for _, end in ends] == [0] * len(ends), f"{ends}\n{(self.folder / 'beside.log').read_text()}"
+
     @contextmanager
     def airflow(self) -> Iterator[None]:
         """Run Airflow's components with the variables as they are now; its connections are in its database."""
         processes = [ServerProcess(name=component, directory=self.folder / "run") for component in COMPONENTS]
         program = str(self.venv / "bin" / "airflow")
         own = {name: value for name, value in self.variables.items() if not name.startswith("AIRFLOW_CONN_")}
+        began = time.monotonic()
         try:
             for process in processes:
                 process.start([program, process.name], environment=own)
             self._wait()
+            self.seconds["Airflow is started"] = time.monotonic() - began
             yield
         finally:
             for process in processes:
