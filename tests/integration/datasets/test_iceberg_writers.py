@@ -13,6 +13,7 @@ from pyiceberg.table import Table
 from makewhole.datasets.iceberg.write import chunk_commit, commit
 from makewhole.tables.tables import Tables
 from tests.integration.datasets.test_iceberg_chunks import POINT, TABLE, chunk_id, new_amount, new_row, write
+from tests.world.combinations import with_every_change
 from tests.world.iceberg_lake import Lake, in_order, rows_of
 from tests.world.orders import orders
 
@@ -81,7 +82,7 @@ def commits(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
     return acts
 
 
-@pytest.mark.parametrize("retries", ["0", "4"])
+@pytest.mark.parametrize("retries", with_every_change(["0", "4"], first=1))
 def test_whatever_another_process_commits_in_between_a_chunk_is_decided_by_it(
     lake: Lake, tables: Tables, commits: list[Callable[[], None]], retries: str
 ) -> None:

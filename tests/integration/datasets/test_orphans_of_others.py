@@ -10,6 +10,7 @@ import pytest
 from tests.integration.datasets.iceberg_shop import TABLE, IcebergShop
 from tests.integration.datasets.test_iceberg_faults import LOST, POSITIONED, adopted, describe, key, outside, rows
 from tests.integration.datasets.test_iceberg_positions import without_stamp
+from tests.world.combinations import with_every_change
 from tests.world.iceberg_lake import in_order
 from tests.world.shop import STORE_HOP
 
@@ -23,7 +24,7 @@ def written_by_record(made: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return in_order([*made[:5], *map(without_stamp, made[5:])])
 
 
-@pytest.mark.parametrize("below", ["inner", "data/inner"])
+@pytest.mark.parametrize("below", with_every_change(["data/inner", "inner"], first=1))
 def test_file_of_a_table_below_another_one_is_not_adopted(shop: IcebergShop, below: str) -> None:
     """The inner table has the very rows that are missing in the outer one."""
     describe(shop, orphans="adopt")

@@ -12,6 +12,7 @@ from makewhole.model.places.dataset_place import MANIFESTS
 from tests.integration.files.files_shop import FilesShop
 from tests.integration.files.test_files_repair import ALL
 from tests.integration.files.test_files_windows import MADE
+from tests.world.combinations import with_every_change
 from tests.world.files_lake import FilesPlace
 from tests.world.orders import Order
 from tests.world.shop import STORE_HOP
@@ -78,7 +79,7 @@ def test_no_marker_of_its_own_can_be_where_folders_are_columns(shop: FilesShop) 
     assert shop.refused(plan) == {"O0": NO_FOLDER}
 
 
-@pytest.mark.parametrize("place", ["folder", "hdfs", "s3"], indirect=True)
+@pytest.mark.parametrize("place", with_every_change(["folder", "s3", "hdfs"], first=2), indirect=True)
 def test_files_count_that_a_manifest_names_below_its_folder(place: FilesPlace) -> None:
     for name in ("a.parquet", "d/b.parquet", "d/c.parquet", "d/_e.parquet", "_tmp/f.parquet"):
         place.add(name, [])

@@ -9,6 +9,7 @@ from makewhole.model.errors import ConfigurationError, PermanentError
 from makewhole.model.window import WindowState
 from tests.integration.files.files_shop import FilesShop
 from tests.integration.files.test_files_repair import ALL
+from tests.world.combinations import with_every_change
 from tests.world.orders import orders
 from tests.world.shop import STORE_HOP
 
@@ -35,7 +36,7 @@ def remove(shop: FilesShop) -> None:
     shutil.rmtree(Path(shop.place.store.root), ignore_errors=True)
 
 
-@pytest.mark.parametrize("place", ["folder", "hdfs", "s3"], indirect=True)
+@pytest.mark.parametrize("place", with_every_change(["folder", "s3", "hdfs"], first=2), indirect=True)
 def test_a_folder_that_is_gone_is_named_with_the_number_of_its_files(shop: FilesShop) -> None:
     read_once(shop)
     kept = {file.path: shop.place.content(file.path) for file in shop.place.store.list()}

@@ -7,13 +7,14 @@ from makewhole.journal.database import connect
 from makewhole.model.incidents.sentences import incident_sentence
 from makewhole.model.window import WindowState
 from tests.integration.files.files_shop import FilesShop
+from tests.world.combinations import with_every_change
 from tests.world.files_lake import POSITIONED, positioned
 from tests.world.orders import orders
 from tests.world.shop import STORE_HOP
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
-EVERY = pytest.mark.parametrize("place", ["folder", "hdfs", "s3"], indirect=True)
+EVERY = pytest.mark.parametrize("place", with_every_change(["folder", "s3", "hdfs"], first=2), indirect=True)
 MADE = orders(range(12))
 ROWS = positioned(MADE)
 HOLE = {'["0","3"]': ("missing", "committed_before_written")}

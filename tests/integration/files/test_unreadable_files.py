@@ -8,13 +8,14 @@ from makewhole.model.incident import IncidentKind
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext
 from tests.integration.files.files_shop import FilesShop
+from tests.world.combinations import with_every_change
 from tests.world.files_lake import POSITIONED, FilesPlace, positioned
 from tests.world.orders import orders
 from tests.world.shop import STORE_HOP
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
-EVERY = pytest.mark.parametrize("place", ["folder", "hdfs", "s3"], indirect=True)
+EVERY = pytest.mark.parametrize("place", with_every_change(["folder", "s3", "hdfs"], first=2), indirect=True)
 MADE = orders(range(12))
 FIRST, LAST = "orders+0+0000000000+0000000007.parquet", "orders+0+0000000008+0000000011.parquet"
 CERTAIN = {

@@ -124,6 +124,7 @@ _ACTS: list[tuple[Any, str]] = [
 ]
 
 
+@pytest.mark.extended
 def test_a_planting_that_is_killed_behind_any_of_its_acts_is_gone_on_with_and_each_fault_is_there_once(
     world: CheckedWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,6 +18,7 @@ from makewhole.model.incidents.sentences import incident_sentence
 from makewhole.model.refusal import RefusalCode
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext
+from tests.world.combinations import with_every_change
 from tests.world.orders import BORN, DAY, Order, orders
 from tests.world.prepared import PreparedTransactions, Statement, prepared_transactions
 from tests.world.shop import LEDGER_HOP, STORE_HOP
@@ -151,7 +152,7 @@ def test_rows_that_are_merely_locked_and_other_tables_put_nothing_in_doubt(
     assert happened(shop, context) == []
 
 
-@pytest.mark.parametrize("remedy", ["upsert", "redeliver"])
+@pytest.mark.parametrize("remedy", with_every_change(["redeliver", "upsert"], first=1))
 def test_past_max_age_it_is_missing_and_nothing_is_repaired_until_it_is_settled(
     shop: ReconciledShop, sink: PreparedTransactions, remedy: str
 ) -> None:

@@ -27,6 +27,7 @@ from makewhole.window.certifying.chain_evidence import file_problems, read_evide
 from makewhole.window.context import WindowContext
 from tests.world.acceptances import accepted, opened_again
 from tests.world.accepted_windows import OBSERVE
+from tests.world.combinations import with_every_change
 from tests.world.orders import orders
 from tests.world.shop import STORE_HOP
 from tests.world.windows import ReconciledShop
@@ -175,7 +176,7 @@ def test_a_window_that_waits_for_something_keeps_all(shop: ReconciledShop) -> No
     assert keep(shop) == []
 
 
-@pytest.mark.parametrize("is_for_good", [True, False])
+@pytest.mark.parametrize("is_for_good", with_every_change([False, True], first=1))
 def test_archives_stay_while_a_finding_is_accepted_for_a_time(shop: ReconciledShop, *, is_for_good: bool) -> None:
     """The finding is open again then, and is repaired from its record."""
     shop.describe(keep={"archives": "30d"}, compensation=OBSERVE)

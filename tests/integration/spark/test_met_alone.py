@@ -7,6 +7,7 @@ from makewhole.journal.database import connect
 from makewhole.window.context import connections_of, window_context
 from makewhole.window.opening.open import Request, open_interval
 from makewhole_spark.reconcile.gather import met_alone
+from tests.world.combinations import with_every_change
 from tests.world.orders import BORN, DAY, Order, at_day, orders
 from tests.world.shop import STORE_HOP
 from tests.world.windows import ReconciledShop
@@ -33,7 +34,7 @@ def test_a_row_that_comes_before_its_record_is_fine(shop: ReconciledShop, days: 
     assert [shop.counts(window, STORE_HOP).source_keys for window in windows] == [5, 5, 5]
 
 
-@pytest.mark.parametrize("second", [1.5, 1.0])
+@pytest.mark.parametrize("second", with_every_change([1.5, 1.0], first=1))
 def test_another_row_in_the_window_of_the_record_is_a_duplicate(
     shop: ReconciledShop, days: list[list[Order]], second: float
 ) -> None:
@@ -171,7 +172,7 @@ def test_rows_from_before_the_log_are_known_for_ever(shop: ReconciledShop) -> No
     assert shop.counts(last, STORE_HOP).matched == 2
 
 
-@pytest.mark.parametrize("most", [0, 1], ids=["by its file", "by its name"])
+@pytest.mark.parametrize("most", with_every_change([0, 1], first=1), ids=["by its file", "by its name"])
 def test_a_row_that_was_reported_as_unexpected_is_known_for_ever(
     shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
@@ -234,7 +235,7 @@ def test_a_record_that_stood_behind_one_far_ahead_has_its_rows_further_back(shop
     assert shop.counts(then, STORE_HOP).matched == 2
 
 
-@pytest.mark.parametrize("is_judged_again", [False, True])
+@pytest.mark.parametrize("is_judged_again", with_every_change([True, False], first=1))
 def test_a_record_that_is_far_ahead_itself_has_its_row_further_back(
     shop: ReconciledShop, is_judged_again: bool
 ) -> None:
@@ -297,7 +298,7 @@ def test_a_row_whose_time_was_changed_is_known(
     assert shop.found(then, STORE_HOP) == {"O100": TWICE}
 
 
-@pytest.mark.parametrize("moved", [0.2, 1.5, 2.5])
+@pytest.mark.parametrize("moved", with_every_change([1.5, 0.2, 2.5], first=1))
 def test_one_row_is_fine_wherever_its_time_was_moved(
     shop: ReconciledShop, days: list[list[Order]], moved: float
 ) -> None:

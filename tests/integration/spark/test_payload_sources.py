@@ -59,6 +59,7 @@ def test_the_original_of_a_producer_that_counts_in_microseconds_keeps_its_time(s
     assert record.timestamp_ms == microseconds
 
 
+@pytest.mark.extended
 def test_a_record_that_only_an_older_revision_of_its_window_could_read_comes_from_that_archive(
     shop: ReconciledShop,
 ) -> None:

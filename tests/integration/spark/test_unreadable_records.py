@@ -11,6 +11,7 @@ from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext
+from tests.world.combinations import with_every_change
 from tests.world.orders import Order, milliseconds, orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP
 from tests.world.topics import producer
@@ -54,7 +55,7 @@ def sent(shop: ReconciledShop, context: WindowContext) -> list[str]:
     return [record.key_text for record in shop.read()[before:]]
 
 
-@pytest.mark.parametrize("unreadable", [wrapped, registered, with_nan])
+@pytest.mark.parametrize("unreadable", with_every_change([wrapped, registered, with_nan], first=1))
 def test_a_key_whose_record_could_not_be_read_is_not_sent_again_and_the_others_are(
     shop: ReconciledShop, unreadable: object
 ) -> None:
@@ -142,7 +143,7 @@ def test_a_row_whose_record_could_not_be_read_is_not_moved_aside(shop: Reconcile
     assert sorted(key for (key,) in shop.sql("select id from warehouse")) == [f"O{number}" for number in range(7)]
 
 
-@pytest.mark.parametrize("key", ["O5", None])
+@pytest.mark.parametrize("key", with_every_change([None, "O5"], first=1))
 def test_a_late_row_whose_record_an_earlier_window_could_not_read_is_not_missing(
     shop: ReconciledShop, key: str | None
 ) -> None:
@@ -162,7 +163,7 @@ def test_a_late_row_whose_record_an_earlier_window_could_not_read_is_not_missing
     assert sorted(sent(shop, second)) == sorted(known)
 
 
-@pytest.mark.parametrize("key", ["O5", None])
+@pytest.mark.parametrize("key", with_every_change(["O5", None], first=1))
 def test_a_row_that_is_loaded_late_from_a_record_that_an_earlier_window_could_not_read_is_not_unexpected(
     shop: ReconciledShop, key: str | None
 ) -> None:

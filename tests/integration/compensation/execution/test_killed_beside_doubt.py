@@ -98,15 +98,6 @@ def die_and_go_on(world: PlanWorld, sink: PreparedTransactions, point: int) -> N
     assert_done_once(world, sink, plan)
 
 
-def test_killed_after_each_commit_it_is_done_once(world: PlanWorld, sink: PreparedTransactions) -> None:
-    """Takes long: rows that are held are waited for."""
-    steps = steps_of(world, sink)
-    after_commits = [number for number, name in enumerate(steps) if name == "committed"]
-    assert len(after_commits) >= 4
-    for point in after_commits:
-        die_and_go_on(world, sink, point)
-
-
 @pytest.mark.extended
 def test_killed_at_every_statement_it_is_done_once(world: PlanWorld, sink: PreparedTransactions) -> None:
     """Takes long: rows that are held are waited for, at every point."""
