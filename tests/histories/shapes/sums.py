@@ -92,7 +92,13 @@ class _DrawnOrder:
             return self._behind_its_flaw(self.flaw, day, days)
         if day < max(days):
             return "pending", "key_continues"
-        return ("matched", "") if self.fault is Fault.NONE else ("mismatched", _CAUSES[self.fault])
+        return ("matched", "") if self.fault is Fault.NONE else ("mismatched", self._cause(day))
+
+    def _cause(self, day: int) -> str:
+        """Return why the row is wrong, as far as a window of that day has read: an aborted record may come later."""
+        aborted = [record.day for record in self.records if record.kind is RecordKind.ABORTED]
+        is_later = self.fault is Fault.UNCOMMITTED and day < min(aborted)
+        return "value_differs" if is_later else _CAUSES[self.fault]
 
     def _behind_its_flaw(self, flaw: Flaw, day: int, days: list[int]) -> tuple[str, str] | None:
         """A fault of the records is reported once; windows of later ones do not have the amounts of the others."""

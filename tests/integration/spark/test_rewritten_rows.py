@@ -16,12 +16,13 @@ from tests.integration.spark.test_purged_ledgers import describe as describe_led
 from tests.integration.spark.test_purged_ledgers import write_both
 from tests.integration.spark.test_survivors import repair
 from tests.world.combinations import with_every_change
-from tests.world.orders import orders
+from tests.world.orders import at_day, orders
 from tests.world.shop import STORE_HOP
 from tests.world.windows import ReconciledShop
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
+TWICE = ("duplicate", "written_before_committed")
 TODAY = 3  # more than `late` after the first day
 
 
@@ -132,6 +133,34 @@ def test_a_row_that_differs_is_a_finding_of_one_window_whatever_is_done_about_it
     assert (shop.found(context, STORE_HOP), closed.state) == ({}, WindowState.CERTIFIED)
     again, closed = shop.whole_way(TODAY)
     assert (shop.found(again, STORE_HOP), closed.state) == ({"O1": DIFFERS}, WindowState.GAPS)
+
+
+@pytest.mark.parametrize("is_loaded", [True, False])
+def test_a_further_row_is_a_finding_of_the_window_that_it_is_in_and_not_of_those_before(
+    shop: ReconciledShop, is_loaded: bool
+) -> None:
+    """Where a day is judged after the fact, the rows of the days after it are there. The window of the record looks for
+    the rows of a key that has none in it."""
+    shop.describe(has_ledger=False)
+    made = [orders(range(10 * day, 10 * day + 4), day) for day in range(4)]
+    first = made[0][0]
+    for day, of_day in enumerate(made):
+        shop.send(of_day)
+        shop.write("warehouse", of_day[1:] if day == 0 and not is_loaded else of_day)
+    shop.write("warehouse", [at_day(2.5, first)] * (1 if is_loaded else 2))
+
+    found = [shop.found(shop.judged(day), STORE_HOP) for day in range(4)]
+
+    assert found == [{} if is_loaded else {"O0": TWICE}, {}, {"O0": TWICE}, {}]
+
+
+def test_a_further_row_whose_day_is_long_to_come_is_found_today(shop: ReconciledShop) -> None:
+    shop.describe(has_ledger=False)
+    days(shop)
+    shop.write("warehouse", [{**orders([1])[0], "at": "2999-01-01T00:00:00+00:00"}])
+    today(shop)
+
+    assert shop.found(shop.judged(TODAY), STORE_HOP) == {"O1": TWICE}
 
 
 def test_values_that_were_read_as_other_columns_are_not_compared(shop: ReconciledShop) -> None:
