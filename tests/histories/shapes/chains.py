@@ -4,7 +4,7 @@ The reference is this file alone: what a point has of an order, beside what the 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from random import Random
 from typing import NamedTuple
@@ -49,13 +49,15 @@ Verdicts = Mapping[tuple[str, str], str]
 class ChangedChain:
     """A ledger, topics of these shapes, and a store: what each has, and the verdicts of each hop by key.
 
-    `takes_latest`: the latest version of an order counts.
+    `takes_latest`: the latest version of an order counts. `changed`: the keys to which something happened, a finding or
+    not.
     """
 
     shapes: Sequence[RecordShape]
     takes_latest: bool
     lines: Sequence[list[Line]]
     verdicts: Sequence[dict[tuple[str, str], str]]
+    changed: set[tuple[str, str]] = field(default_factory=set)
 
     @property
     def last_hop(self) -> int:
@@ -79,9 +81,9 @@ class ChangedChain:
             for lines in behind:
                 lines.append(line)
         else:
-            touched = {key for found in self.verdicts for key in found}
-            line = random.choice([line for line in self.lines[0] if line.key not in touched])
+            line = random.choice([line for line in self.lines[0] if line.key not in self.changed])
             self._change(change, line, behind, random)
+        self.changed.add(line.key)
         is_finding = change is not LineChange.REPEATED or not self.takes_latest or hop == self.last_hop
         if is_finding:
             self.verdicts[hop][line.key] = change.value
