@@ -62,7 +62,7 @@ class KafkaTool:
         self.kill()
 
     def until(self, name: str, count: int, *, since_ms: float = 0) -> None:
-        """Let it run until it has printed so many lines that have a field, or are called so; by its own clock, not
+        """Wait until it has printed so many lines that have a field, or are called so; by its own clock, not
         before a moment: lines that it printed earlier may still be read."""
         left = count
         for line in self._read():
