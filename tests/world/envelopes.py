@@ -100,6 +100,11 @@ def bare_change_event(op: str, order: Order, lsn: int = 1) -> bytes:
     return compact(event(op, order, lsn, is_typed=False))
 
 
+def behind_prefix(body: bytes) -> bytes:
+    """Return a value behind the prefix of a schema registry: a zero byte and the number of a schema."""
+    return b"\0\0\0\0\7" + body
+
+
 def json_in_string(order: Order) -> bytes:
     """Return an order as Debezium's outbox router writes a payload of `jsonb`."""
     return compact(json.dumps(order))

@@ -220,6 +220,7 @@ VALUE_FORMATS: Mapping[str, bool] = {
     "json": True,
     "avro": True,
     "protobuf": True,
+    "json_schema": False,
     "json_in_string": True,
     "connect": True,
     "debezium": False,
@@ -234,9 +235,9 @@ EVENT_FORMATS = ("debezium",)
 """Those whose values are events that carry a row."""
 WHOLE_FORMATS = ("string", "bytes")
 """Those whose values have one field, `value`: the whole."""
-RECORD_KEYS = ("string", "json", "connect", "avro", "protobuf", "bytes")
+RECORD_KEYS = ("string", "json", "json_schema", "connect", "avro", "protobuf", "bytes")
 """The formats of record keys, as a pipeline file names them; the first is the default, in which records can be made."""
-KEYS_WITH_FIELDS = ("json", "connect", "avro", "protobuf")
+KEYS_WITH_FIELDS = ("json", "json_schema", "connect", "avro", "protobuf")
 """Those whose keys can have fields."""
 WITH_SCHEMA = ("avro", "protobuf")
 """The formats of values and keys that a schema describes."""

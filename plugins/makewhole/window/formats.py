@@ -13,6 +13,7 @@ from makewhole.compute.decode.record_keys import RECORD_KEY_FORMATS, TEXT_KEYS, 
 from makewhole.compute.decode.schema_keys import avro_keys, protobuf_keys
 from makewhole.compute.decode.schema_texts import KEY_SCHEMA_HEADER
 from makewhole.compute.decode.shapes.elements import ElementFormat, Elements
+from makewhole.compute.decode.shapes.prefixed_json import PrefixedJsonFormat
 from makewhole.compute.decode.shapes.unit_values import UnitFormat
 from makewhole.compute.decode.value_format import ValueFormat, path_of
 from makewhole.compute.decode.whole_values import BytesFormat, JsonInStringFormat, TextFormat
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 _of_file = lru_cache(FileSchema)
 _ELEMENTS = ElementFormat()
-_OF_ROWS = ("json", "connect", "avro", "protobuf")
+_OF_ROWS = ("json", "json_schema", "connect", "avro", "protobuf")
 """Formats whose values can be marked as those of deleted rows."""
 
 
@@ -78,6 +79,7 @@ FORMATS: Mapping[str, Callable[[TopicPoint, Storage | None], ValueFormat]] = {
     "protobuf": lambda point, storage: _protobuf(
         _schemas(point, storage, "PROTOBUF", "serialized"), _message_of(point.schema)
     ),
+    "json_schema": lambda *_: PrefixedJsonFormat(),
     "json_in_string": lambda *_: JsonInStringFormat(),
     "connect": lambda *_: ConnectFormat(),
     "debezium": lambda *_: ChangeEventFormat(),

@@ -16,6 +16,7 @@ from makewhole.compute.decode.connect.connect_values import ConnectFormat
 from makewhole.compute.decode.record_keys import RECORD_KEY_FORMATS
 from makewhole.compute.decode.record_values import ValueShape
 from makewhole.compute.decode.shapes.divided_records import decode_records
+from makewhole.compute.decode.shapes.prefixed_json import PrefixedJsonFormat
 from makewhole.compute.decode.whole_values import BytesFormat, JsonInStringFormat, TextFormat
 from makewhole.compute.keys import KeyProblem
 from makewhole.compute.row_filter import filter_terms
@@ -28,6 +29,7 @@ from tests.unit.compute.decode.test_elements import LINES, _record, _shape
 from tests.unit.compute.decode.test_record_values import batch
 from tests.world.envelopes import (
     bare_change_event,
+    behind_prefix,
     change_event,
     compact,
     connect_key,
@@ -57,7 +59,7 @@ _ODD_KINDS: list[dict[str, object]] = [
         {"type": "struct", "fields": [None]},
     )
 ]
-_KEYS = [b"O1", b'"O1"', b"7", b'{"id":"O1"}', connect_key("O1"), b"\xff"]
+_KEYS = [b"O1", b'"O1"', behind_prefix(b'"O1"'), b"7", b'{"id":"O1"}', connect_key("O1"), b"\xff"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +117,9 @@ def _kinds() -> Mapping[str, list[_Kind]]:
             _Kind(shape=_json(format=ChangeEventFormat(), filters=filters), values=[*events, *bare, *_ODD_JSON]),
         ],
         "connect": [_Kind(shape=_json(format=ConnectFormat()), values=[*connect, *_ODD_JSON])],
+        "json_schema": [
+            _Kind(shape=_json(format=PrefixedJsonFormat()), values=[*map(behind_prefix, _TEXTS)]),
+        ],
         "json_in_string": [_Kind(shape=_json(format=JsonInStringFormat()), values=[*strings, *_ODD_JSON])],
         "texts": [
             _Kind(shape=ValueShape(**whole, format=form), values=[*_TEXTS, b"", b"\xff"], keys=_KEYS)  # type: ignore[arg-type]

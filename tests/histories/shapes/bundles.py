@@ -19,6 +19,7 @@ from tests.histories.shapes.formats import (
     message_class,
     protobuf_value,
 )
+from tests.world.envelopes import behind_prefix
 from tests.world.orders import Order
 from tests.world.pipeline_file import Settings, flow
 
@@ -147,6 +148,11 @@ BUNDLES = (
     ),
     RecordShape(name="json, keyed by the record", value=lambda *one: _encoded(_json(*one)), key="kafka.key"),
     RecordShape(name="an array in a text", value=lambda *one: _encoded(_as_text(*one))),
+    RecordShape(
+        name="json behind the prefix of a registry",
+        value=lambda *one: behind_prefix(_encoded(_json(*one))),
+        settings={"value": "json_schema"},
+    ),
     RecordShape(
         name="json in a string",
         value=lambda *one: json.dumps(json.dumps(_json(*one))).encode(),

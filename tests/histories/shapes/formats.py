@@ -14,6 +14,7 @@ import fastavro
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, timestamp_pb2
 
 from tests.histories.shapes.changes import TYPES
+from tests.world.envelopes import behind_prefix
 from tests.world.orders import Order
 from tests.world.pipeline_file import Settings, flow
 
@@ -230,6 +231,18 @@ FORMATS = (
         value=lambda order: json_value({name: value for name, value in order.items() if name != "id"}),
         key='"header:id"',
         headers=lambda order: {"id": order["id"]},
+    ),
+    RecordFormat(
+        name="json behind the prefix of a registry",
+        value=lambda order: behind_prefix(json_value(order)),
+        settings={"value": "json_schema"},
+    ),
+    RecordFormat(
+        name="json, keyed by a text behind the prefix of a registry",
+        value=json_value,
+        key="kafka.key",
+        settings={"record_key": "json_schema"},
+        record_key=lambda order: behind_prefix(json.dumps(order["id"]).encode()).decode(),
     ),
     RecordFormat(
         name="json in a string",

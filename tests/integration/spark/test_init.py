@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from random import Random
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -10,6 +11,10 @@ from typer.testing import CliRunner, Result
 from makewhole.cli.main import app
 from makewhole.config.json_schema import EDITOR_LINE
 from makewhole.config.pipeline_file import load_pipeline
+from tests.histories.shapes.changes import draw_orders
+from tests.histories.shapes.formats import avro_value
+from tests.integration.spark.test_value_formats import FORMATS, send
+from tests.world.envelopes import behind_prefix
 from tests.world.orders import orders
 from tests.world.topics import commit_group
 from tests.world.windows import ReconciledShop
@@ -66,6 +71,26 @@ def test_an_empty_topic_and_a_topic_of_texts_are_said_to_be_guessed(shop: Reconc
     shop.send_raw(b"no JSON")
     assert init(shop).exit_code == 0
     assert "guessed, as its values are no JSON objects" in file.read_text()
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_format_of_values_is_guessed_by_reading_some(shop: ReconciledShop, name: str) -> None:
+    form = FORMATS[name]
+    send(shop, form, orders(range(5)))
+
+    result = init(shop)
+
+    assert result.exit_code == 0, result.output
+    point = load_pipeline(shop.folder / "drafts" / "drafted.yaml").topic("topic")
+    assert (point.value, point.key) == (form.name, ("$.id",))
+
+
+def test_values_that_begin_with_the_number_of_a_schema_are_guessed_to_be_avro(shop: ReconciledShop) -> None:
+    shop.send_raw(behind_prefix(avro_value(draw_orders(Random(1), 1)[0])))
+
+    assert init(shop).exit_code == 0
+    text = (shop.folder / "drafts" / "drafted.yaml").read_text()
+    assert "value: avro             # guessed, as values begin with the number of a schema" in text
 
 
 @pytest.mark.parametrize(

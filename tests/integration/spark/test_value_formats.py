@@ -6,7 +6,15 @@ from typing import NamedTuple
 import pytest
 
 from makewhole.model.window import WindowState
-from tests.world.envelopes import bare_change_event, change_event, compact, connect_key, connect_value, json_in_string
+from tests.world.envelopes import (
+    bare_change_event,
+    behind_prefix,
+    change_event,
+    compact,
+    connect_key,
+    connect_value,
+    json_in_string,
+)
 from tests.world.orders import Order, milliseconds, orders
 from tests.world.pipeline_file import topic
 from tests.world.shop import LEDGER_HOP, STORE_HOP
@@ -34,6 +42,13 @@ def json_key(key: str) -> bytes:
 
 FORMATS = {
     "json": Format("json", compact, "string", str.encode, "kafka.key"),
+    "json schema": Format(
+        "json_schema",
+        lambda order: behind_prefix(compact(order)),
+        "json_schema",
+        lambda key: behind_prefix(json_key(key)),
+        "kafka.key.id",
+    ),
     "json in a string": Format("json_in_string", json_in_string, "json", compact, "kafka.key"),
     "connect": Format("connect", connect_value, "connect", connect_key, "kafka.key.id"),
     "debezium": Format("debezium", lambda order: change_event("c", order), "connect", connect_key, "kafka.key.id"),

@@ -36,8 +36,8 @@ def problems(folder: Path, orders: str, hop: str = "") -> list[str]:
     return [f"{problem.path.split(' (')[0]}: {problem.found}. {problem.remedy}" for problem in caught.value.problems]
 
 
-@pytest.mark.parametrize("value", ["json", "json_in_string", "connect", "debezium"])
-@pytest.mark.parametrize("record_key", ["json", "connect"])
+@pytest.mark.parametrize("value", ["json", "json_schema", "json_in_string", "connect", "debezium"])
+@pytest.mark.parametrize("record_key", ["json", "json_schema", "connect"])
 def test_a_record_key_with_fields_is_named_by_its_field(tmp_path: Path, value: str, record_key: str) -> None:
     orders = f"value: {value}, record_key: {record_key}, key: kafka.key.order.id"
 
@@ -58,12 +58,12 @@ def test_the_version_of_a_row_may_be_a_field_of_its_event(tmp_path: Path) -> Non
         (
             "key: kafka.key.id",
             "points.orders.key: kafka.key.id is a field of the record key, which is read as a text. Write 'record_key: "
-            "json' (or connect, avro, protobuf) at the point, or 'kafka.key' for the key as a whole",
+            "json' (or json_schema, connect, avro, protobuf) at the point, or 'kafka.key' for the key as a whole",
         ),
         (
             "record_key: bytes, key: kafka.key.id",
             "points.orders.key: kafka.key.id is a field of the record key, which is read as a text. Write 'record_key: "
-            "json' (or connect, avro, protobuf) at the point, or 'kafka.key' for the key as a whole",
+            "json' (or json_schema, connect, avro, protobuf) at the point, or 'kafka.key' for the key as a whole",
         ),
         (
             'key: "$.id", version: "event:ts_ms"',
@@ -83,12 +83,12 @@ def test_the_version_of_a_row_may_be_a_field_of_its_event(tmp_path: Path) -> Non
         (
             "record_key: debezium, key: kafka.key",
             "points.orders.record_key: 'debezium' is not a format of record keys. Allowed: avro, bytes, connect, json, "
-            "protobuf, string",
+            "json_schema, protobuf, string",
         ),
         (
             'value: Debezium, key: "$.id"',
             "points.orders.value: 'Debezium' is not a value format. Allowed: avro, bytes, connect, debezium, json, "
-            "json_in_string, protobuf, string. Did you mean 'debezium'?",
+            "json_in_string, json_schema, protobuf, string. Did you mean 'debezium'?",
         ),
     ],
 )
@@ -96,7 +96,9 @@ def test_a_place_that_no_record_has_is_refused(tmp_path: Path, orders: str, expe
     assert problems(tmp_path, orders) == [expected]
 
 
-@pytest.mark.parametrize("formats", ["value: debezium", "value: string", "value: bytes", "record_key: json"])
+@pytest.mark.parametrize(
+    "formats", ["value: debezium", "value: string", "value: bytes", "value: json_schema", "record_key: json"]
+)
 def test_nothing_is_produced_in_a_format_in_which_no_record_can_be_made(tmp_path: Path, formats: str) -> None:
     produce = ", compensation: {missing: produce}"
 
@@ -125,7 +127,8 @@ def test_a_column_in_a_field_of_the_record_key_is_refused_where_keys_have_none(t
     found, *_ = problems(tmp_path, 'key: "$.id", columns: {amount: kafka.key.amount}')
     assert found == (
         "points.orders.columns.amount: kafka.key.amount is a field of the record key, which is read as a text. Write "
-        "'record_key: json' (or connect, avro, protobuf) at the point, or 'kafka.key' for the key as a whole"
+        "'record_key: json' (or json_schema, connect, avro, protobuf) at the point, or 'kafka.key' for the key as a "
+        "whole"
     )
 
 

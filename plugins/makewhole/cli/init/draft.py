@@ -3,7 +3,9 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
+from makewhole.cli.init.value_formats import GuessedFormat, guess_format
 from makewhole.config.json_schema import EDITOR_LINE
 from makewhole.kafka.sample import SampledRecord
 
@@ -43,23 +45,15 @@ class TopicSeen:
     records: Sequence[SampledRecord]
     groups: Sequence[str]
 
+    @cached_property
+    def format(self) -> GuessedFormat | None:
+        """The format of the sampled values; None: it is not known, or there are none."""
+        return guess_format([record.value for record in self.records if record.value is not None])
+
     @property
-    def fields(self) -> tuple[str, ...] | None:
-        """The fields that all sampled values have, where these are JSON objects; None: they are not, or there are
-        none."""
-        values = [_json_object(record.value) for record in self.records if record.value is not None]
-        if not values or any(value is None for value in values):
-            return None
-        first, *rest = (value for value in values if value is not None)
-        return tuple(name for name in first if all(name in other for other in rest))
-
-
-def _json_object(value: bytes | None) -> Mapping[str, object] | None:
-    try:
-        read = json.loads(value or b"")
-    except ValueError:
-        return None
-    return read if isinstance(read, dict) else None
+    def fields(self) -> tuple[str, ...]:
+        """The fields that all sampled values have; empty: none is known."""
+        return () if self.format is None else self.format.fields
 
 
 def guessed_key(ledger: TableSeen, topic: TopicSeen, store: TableSeen) -> str | None:
@@ -103,7 +97,7 @@ def _lines(name: str, key: str, ledger: TableSeen, topic: TopicSeen, store: Tabl
 def _compare(key: str, ledger: TableSeen, topic: TopicSeen, store: TableSeen) -> Iterator[str]:
     """Yield the columns that all places have, with types that all can be read by."""
     fields = topic.fields
-    if fields is None:
+    if not fields:
         yield "# compare: {column: type}  # no field of the records is known: name those that all places have"
         return
     moments = {_time(table) for table in (ledger, store)}
@@ -166,14 +160,19 @@ def _topic(topic: TopicSeen, key: str) -> Iterator[str]:
     yield "    kind: topic"
     yield f"    connection: {topic.connection}"
     yield f"    topic: {topic.topic}"
-    fields = topic.fields
-    if fields is None:
+    form = topic.format
+    if form is None:
         seen = "the topic is empty" if not topic.records else "its values are no JSON objects"
         yield f"    value: json             # guessed, as {seen}: avro, protobuf, connect, debezium, string, bytes"
         yield f"    key: {_quoted('$.' + key)}"
         return
-    yield "    value: json"
-    in_value = key in fields
+    if form.has_registry:
+        yield f"    value: {form.name}             # guessed, as values begin with the number of a schema: or protobuf"
+        yield "    registry: {connection: registry}  # guessed: an Airflow connection of the type http"
+        yield f"    key: {_quoted('$.' + key)}"
+        return
+    yield f"    value: {form.name}"
+    in_value = key in form.fields
     place = f"$.{key}" if in_value else "kafka.key"
     yield f"    key: {_quoted(place)}" + ("" if in_value else f"       # guessed: no field of the value is {key}")
 

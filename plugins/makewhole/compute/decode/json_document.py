@@ -26,7 +26,7 @@ def parse_document(value: bytes | None, above: int = 0) -> Any:
     if value[:1] == b"\0" and value[_PREFIX_BYTES:].lstrip().startswith(b"{"):
         raise KeyProblem(
             "value is JSON behind the prefix of a schema registry (a zero byte and the number of a schema), as a "
-            "serializer of JSON Schema writes it, which is not read; have its producer write JSON without it"
+            "serializer of JSON Schema writes it; write `value: json_schema` at the point"
         )
     document = parse_json(value, above)
     if not isinstance(document, dict):

@@ -9,12 +9,14 @@ import pyarrow as pa
 from makewhole.compute.decode.connect.envelope_parser import EnvelopeParser
 from makewhole.compute.decode.connect.payload_columns import payloads_by_opening
 from makewhole.compute.decode.record_keys import RecordKeyFormat
+from makewhole.compute.decode.schema_texts import KEY_SCHEMA_HEADER
+from makewhole.compute.decode.shapes.prefixed_json import PrefixedJsonFormat
 from makewhole.compute.decode.value_format import ValueFormat, WantedLeaf
 from makewhole.native.arrays import ArrowArray
 
 _QUOTED = r'^"[^"\\\x00-\x1f]+"$'
 _INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
-_ENVELOPES = EnvelopeParser()
+_ENVELOPES, _PREFIXED = EnvelopeParser(), PrefixedJsonFormat(KEY_SCHEMA_HEADER)
 
 
 def record_key_texts(batch: pa.RecordBatch, form: RecordKeyFormat, wanted: WantedLeaf) -> pl.Series:
@@ -23,23 +25,22 @@ def record_key_texts(batch: pa.RecordBatch, form: RecordKeyFormat, wanted: Wante
 
     `wanted` has the path in the key, empty for the key as a whole, and its type as a leaf that is a key.
     """
-    column = batch.column("key")
+    keys = pa.record_batch({"value": batch.column("key"), "headers": batch.column("headers")})
     if not wanted.path and form.whole is not None:
         wanted = wanted._replace(path=(form.whole,))
     if wanted.path:
-        return _nothing(len(column)) if form.fields is None else _of_field(batch, form.fields, wanted)
+        return _nothing(len(keys)) if form.fields is None else _of_field(keys, form.fields, wanted)
     whole = _WHOLE.get(form.name)
-    return _nothing(len(column)) if whole is None else whole(column)
+    return _nothing(len(keys)) if whole is None else whole(keys)
 
 
 def _nothing(size: int) -> pl.Series:
     return pl.repeat(None, size, dtype=pl.String, eager=True)
 
 
-def _of_field(batch: pa.RecordBatch, form: ValueFormat, wanted: WantedLeaf) -> pl.Series:
-    keys = pa.record_batch({"value": batch.column("key"), "headers": batch.column("headers")})
+def _of_field(keys: pa.RecordBatch, form: ValueFormat, wanted: WantedLeaf) -> pl.Series:
     parts, _ = form.decode_together(keys, {"key": wanted})
-    texts = _nothing(batch.num_rows)
+    texts = _nothing(len(keys))
     for rows, frame in parts:
         texts = texts.scatter(rows, frame["key"])
     return texts
@@ -64,17 +65,23 @@ def _as_scalars(column: ArrowArray) -> pl.Series:
     return frame.select(text.when(key.str.contains(_INTEGER)).then(key)).to_series()
 
 
-def _as_scalars_in_envelopes(column: ArrowArray) -> pl.Series:
-    groups, _ = payloads_by_opening(column, _ENVELOPES)
-    texts = _nothing(len(column))
+def _as_scalars_behind_prefixes(keys: pa.RecordBatch) -> pl.Series:
+    rows, bodies = _PREFIXED.texts(keys)
+    return _nothing(len(keys)).scatter(rows, _as_scalars(bodies.cast(pa.binary())))
+
+
+def _as_scalars_in_envelopes(keys: pa.RecordBatch) -> pl.Series:
+    groups, _ = payloads_by_opening(keys.column("value"), _ENVELOPES)
+    texts = _nothing(len(keys))
     for rows, payloads, opening in groups:
         if opening.is_unconverted:
             texts = texts.scatter(np.asarray(rows), _as_scalars(payloads.cast(pa.binary())))
     return texts
 
 
-_WHOLE: Mapping[str, Callable[[ArrowArray], pl.Series]] = {
-    "string": _as_texts,
-    "json": _as_scalars,
+_WHOLE: Mapping[str, Callable[[pa.RecordBatch], pl.Series]] = {
+    "string": lambda keys: _as_texts(keys.column("value")),
+    "json": lambda keys: _as_scalars(keys.column("value")),
+    "json_schema": _as_scalars_behind_prefixes,
     "connect": _as_scalars_in_envelopes,
 }

@@ -8,6 +8,8 @@ from makewhole.compute.decode.connect.connect_values import ConnectFormat
 from makewhole.compute.decode.connect.envelope_parser import EnvelopeParser
 from makewhole.compute.decode.json_document import parse_json
 from makewhole.compute.decode.json_values import JSON
+from makewhole.compute.decode.schema_texts import KEY_SCHEMA_HEADER
+from makewhole.compute.decode.shapes.prefixed_json import PrefixedJsonFormat
 from makewhole.compute.decode.value_format import Headers, ValueFormat
 from makewhole.compute.keys import KeyProblem
 
@@ -15,6 +17,7 @@ RecordKeyReader = Callable[[bytes, Headers], Any]
 """Return the value of a record key, numbers exact; raises KeyProblem with the reason why it has none. The headers are
 those of its record, which may name its schema."""
 _ENVELOPES = EnvelopeParser()
+_BEHIND_PREFIX = PrefixedJsonFormat(KEY_SCHEMA_HEADER)
 
 
 def utf8_text(raw: bytes, what: str) -> str:
@@ -37,6 +40,11 @@ def read_text(record_key: bytes, headers: Headers = None) -> str:  # noqa: ARG00
 def read_json(record_key: bytes, headers: Headers = None) -> Any:  # noqa: ARG001 - its bytes say all
     """Return a key that is JSON: a text in quotation marks, a number, an object."""
     return _parsed(parse_json, record_key)
+
+
+def read_json_schema(record_key: bytes, headers: Headers) -> Any:
+    """Return a key that is JSON behind the prefix of a schema registry."""
+    return _parsed(lambda key: parse_json(_BEHIND_PREFIX.text(key, headers)), record_key)
 
 
 def read_connect(record_key: bytes, headers: Headers = None) -> Any:  # noqa: ARG001 - its bytes say all
@@ -87,6 +95,7 @@ RECORD_KEY_FORMATS: Mapping[str, RecordKeyFormat] = {
     for own in (
         TEXT_KEYS,
         RecordKeyFormat(name="json", read=read_json, fields=JSON),
+        RecordKeyFormat(name="json_schema", read=read_json_schema, fields=_BEHIND_PREFIX),
         RecordKeyFormat(name="connect", read=read_connect, fields=ConnectFormat()),
         RecordKeyFormat(name="bytes", read=read_bytes),
     )

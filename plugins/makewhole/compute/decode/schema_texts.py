@@ -29,15 +29,19 @@ class SchemaText(NamedTuple):
     references: tuple[tuple[str, "SchemaText"], ...] = ()
 
 
-class SchemaTexts(Protocol):
-    """The schemas of a topic's values, or of its record keys. `are_named`: each record names its own; otherwise all
-    have one. `header`: the one that can name it in place of the prefix."""
+class SchemaNames(Protocol):
+    """How records name their schemas. `are_named`: each names its own; otherwise all have one. `header`: the one that
+    can name it in place of the prefix."""
 
     @property
     def are_named(self) -> bool: ...
 
     @property
     def header(self) -> str: ...
+
+
+class SchemaTexts(SchemaNames, Protocol):
+    """The schemas of a topic's values, or of its record keys."""
 
     def text(self, name: str) -> SchemaText:
         """Return a schema: `ids/7`, `guids/…`, or `file` where all have one.
@@ -65,7 +69,7 @@ class NamedBody(NamedTuple):
     start: int
 
 
-def named_body(value: bytes | None, headers: Headers, schemas: SchemaTexts) -> NamedBody:
+def named_body(value: bytes | None, headers: Headers, schemas: SchemaNames) -> NamedBody:
     """Return the schema that a record names.
 
     Raises:
@@ -132,7 +136,7 @@ def bodies_by_schema(values: ValueColumn, rows: Int64s, schemas: SchemaTexts) ->
     return parts
 
 
-def rows_without_header(batch: Any, schemas: SchemaTexts) -> Int64s:
+def rows_without_header(batch: Any, schemas: SchemaNames) -> Int64s:
     """Return the rows of records whose schema no header names."""
     rows, headers = np.arange(batch.num_rows), batch.column("headers")
     if not schemas.are_named:

@@ -194,9 +194,9 @@ def _words(text: pl.Expr) -> pl.Expr:
 def _has_parts(raw: bytes | None, parts: Sequence[str]) -> bool:
     if raw is None:
         return False
-    if {*parts} <= {*_values_in_json(raw)}:
-        return True
     body = raw[PREFIX_BYTES:] if raw[:1] == b"\0" else raw
+    if {*parts} <= {*_values_in_json(body)}:
+        return True
     return body == b"".join(map(_in_avro, parts)) or (len(parts) == 1 and raw in _big_endian(parts[0]))
 
 

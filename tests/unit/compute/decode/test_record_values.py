@@ -237,7 +237,7 @@ def test_hostile_values_stop_nothing_and_leave_their_neighbours_alone(value: byt
         (
             b'\0\0\0\0\xff{"id":"a"}',
             "value is JSON behind the prefix of a schema registry (a zero byte and the number of a schema), as a "
-            "serializer of JSON Schema writes it, which is not read; have its producer write JSON without it",
+            "serializer of JSON Schema writes it; write `value: json_schema` at the point",
         ),
         (b'\0{"id":"a"}', "value is not JSON"),
         (b"[]", "value is not a JSON object"),
