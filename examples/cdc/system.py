@@ -42,7 +42,7 @@ from examples.cdc.settings import (
     TOPIC,
     Systems,
 )
-from examples.cdc.worker import Worker, wait_for
+from examples.cdc.worker import SELDOM_MS, Worker, wait_for
 
 Say = Callable[[str], None]
 _CUSTOMERS = 97
@@ -150,7 +150,7 @@ class Shop:
 
     def kill_before_the_source_notes(self, count: int) -> None:
         """Send orders twice: killed when they were in the topic, before the source wrote down that they are."""
-        self._note_all()
+        self._note_all_and_then_seldom()
         self._worker.stop_connector(SINK)
         orders = self.place(count)
         wait_for("the orders to be in the topic", lambda: set(orders) <= orders_in_topic(self._systems).keys())
@@ -162,7 +162,7 @@ class Shop:
 
     def kill_before_the_sink_notes(self, count: int) -> None:
         """Load orders twice: killed when they were in the warehouse, before the sink committed its offsets."""
-        self._note_all()
+        self._note_all_and_then_seldom()
         self._worker.stop_connector(SINK)
         orders = self.place(count)
         wait_for("the orders to be in the topic", lambda: set(orders) <= orders_in_topic(self._systems).keys())
@@ -269,6 +269,12 @@ class Shop:
         """
         self._wait_for_lake()
         self._note_source_and_warehouse()
+
+    def _note_all_and_then_seldom(self) -> None:
+        """Wait until all have, and start the worker again as one that does not write it down before it is killed."""
+        self._note_all()
+        self._worker.end()
+        self._worker.start(SELDOM_MS)
 
     def _note_source_and_warehouse(self) -> None:
         """Wait until the first two have: the source does that when it is stopped. The sink does not, not even when the

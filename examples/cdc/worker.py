@@ -18,26 +18,28 @@ from makewhole.stack.ports import LOOPBACK, free_ports
 from makewhole.stack.process import ServerProcess
 
 START_SECONDS, ANSWER_SECONDS, POLL_SECONDS = 90.0, 5.0, 0.2
-# A worker that is killed sooner after a connector was started has written down nothing of what that one did.
-_FLUSH_MS = 20_000
+# How often connectors write down how far they are; as often the lake's sink answers its coordinator when it has nothing
+# to read. A worker that is killed within `SELDOM_MS` of a connector's start has noted nothing of what that one did.
+_OFTEN_MS, SELDOM_MS = 500, 120_000
 _MAIN = "org.apache.kafka.connect.cli.ConnectStandalone"
 
 
 class Worker:
     """The Connect worker of the example. Its port, its properties and its log are in the example's folder."""
 
-    def __init__(self, systems: Systems, connectors: Mapping[str, Properties], *, flush_ms: int = _FLUSH_MS) -> None:
-        self._systems, self._connectors, self._flush_ms = systems, connectors, flush_ms
+    def __init__(self, systems: Systems, connectors: Mapping[str, Properties]) -> None:
+        self._systems, self._connectors = systems, connectors
         self.process = process_in(systems.folder)
 
-    def start(self) -> None:
-        """Start it and wait until its connectors run. Harmless when they do.
+    def start(self, flush_ms: int = _OFTEN_MS) -> None:
+        """Start it and wait until its connectors run. Harmless when they do. `flush_ms`: how often they write down how
+        far they are.
 
         Raises:
             TransientError: it did not come up.
         """
         link_plugins(self._plugins)
-        files = self._write_properties()
+        files = self._write_properties(flush_ms)
         command = [java(), "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         command += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", class_path(), _MAIN, *map(str, files)]
         self.process.start(command, environment=os.environ)
@@ -118,25 +120,25 @@ class Worker:
     def _offsets(self) -> Path:
         return self._systems.folder / "connect.offsets"
 
-    def _write_properties(self) -> list[Path]:
+    def _write_properties(self, flush_ms: int) -> list[Path]:
         """Write the files that Connect is started with; passwords are in them."""
         folder = self._systems.folder
         folder.mkdir(parents=True, exist_ok=True)
-        files = {"worker": self._of_worker(), **self._connectors}
+        files = {"worker": self._of_worker(flush_ms), **self._connectors}
         for name, properties in files.items():
             file = folder / f"{name}.properties"
             file.touch(mode=0o600)
             file.write_text("".join(f"{key}={value}\n" for key, value in properties.items()), encoding="utf-8")
         return [folder / f"{name}.properties" for name in files]
 
-    def _of_worker(self) -> Mapping[str, Any]:
+    def _of_worker(self, flush_ms: int) -> Mapping[str, Any]:
         return {
             "bootstrap.servers": self._systems.bootstrap,
             "key.converter": "org.apache.kafka.connect.storage.StringConverter",
             "value.converter": "org.apache.kafka.connect.json.JsonConverter",
             "value.converter.schemas.enable": "true",  # the sink asks for the schema of each record
             "offset.storage.file.filename": self._offsets,
-            "offset.flush.interval.ms": self._flush_ms,
+            "offset.flush.interval.ms": flush_ms,
             "listeners": self._address,
             "plugin.path": self._plugins,
             "plugin.discovery": "service_load",

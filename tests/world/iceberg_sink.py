@@ -24,7 +24,6 @@ from tests.world.topics import kafka_connection, make_topic
 
 Position = tuple[int, int]
 _ANSWER_SECONDS = 30.0
-_FLUSH_MS = 500  # a task that has nothing to read answers its coordinator as often as this
 _PLAIN_JSON = {
     "value.converter": "org.apache.kafka.connect.json.JsonConverter",
     "value.converter.schemas.enable": "false",
@@ -60,7 +59,7 @@ class IcebergSink:
         self._bootstrap, self._dsn, self._sent = bootstrap, dsn, 0
         systems = Systems(bootstrap=bootstrap, dsn=dsn, folder=folder / "connect")
         connector = lake_sink(self.lake, name=self.names.connector, topic=topic, database=dsn, tasks=tasks)
-        self.worker = Worker(systems, {self.names.connector: {**connector, **_PLAIN_JSON}}, flush_ms=_FLUSH_MS)
+        self.worker = Worker(systems, {self.names.connector: {**connector, **_PLAIN_JSON}})
         self.admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 3})
 
     @property
