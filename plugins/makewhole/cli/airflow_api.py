@@ -261,7 +261,9 @@ def _translated_errors(url: str) -> Iterator[None]:
     except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
         raise _no_airflow("does not begin with http:// or https://, or names no host") from error
     except httpx.HTTPError as error:
-        raise AirflowAwayError(f"Airflow at {url} does not answer; look at `makewhole status`") from error
+        raise AirflowAwayError(
+            f"Airflow at {url} does not answer; look whether its API server runs (of a local stack: `makewhole status`)"
+        ) from error
 
 
 def _read(response: httpx.Response) -> Any:

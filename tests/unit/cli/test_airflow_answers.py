@@ -71,7 +71,11 @@ def test_an_answer_that_is_cut_off_is_an_absence(played_airflow: PlayedAirflow) 
     played_airflow.answers["/dags"] = CUT_OFF
     with pytest.raises(TransientError) as raised, airflow(access_to(played_airflow.url)) as api:
         api.get("/dags")
-    assert str(raised.value) == f"Airflow at {played_airflow.url} does not answer; look at `makewhole status`"
+    assert (
+        str(raised.value)
+        == f"Airflow at {played_airflow.url} does not answer; look whether its API server runs (of a local stack: "
+        "`makewhole status`)"
+    )
 
 
 def test_the_page_of_a_proxy_is_not_in_the_message(played_airflow: PlayedAirflow) -> None:

@@ -161,7 +161,7 @@ def test_an_airflow_that_is_away_is_named_with_what_shows_its_parts(known: str) 
     (port,) = free_ports(1)
     url = f"http://127.0.0.1:{port}"
     with (
-        pytest.raises(TransientError, match=f"^Airflow at {url} does not answer; look at `makewhole status`$"),
+        pytest.raises(TransientError, match=f"^Airflow at {url} does not answer; look whether its API server runs "),
         airflow(Access(url=url, user="anna", password="", token=known)) as api,
     ):
         api.get("/dags")

@@ -122,7 +122,11 @@ def test_an_airflow_that_goes_away_in_the_middle_leaves_the_rest_of_the_list(
     played_airflow.answers |= {"/dags": REFUSED, "/connections/": CUT_OFF, "/pools": CUT_OFF}
     document = checked()
     assert [(found["file"], found["found"]) for found in document["away"]] == [
-        ("pools", f"Airflow at {played_airflow.url} does not answer; look at `makewhole status`")
+        (
+            "pools",
+            f"Airflow at {played_airflow.url} does not answer; look whether its API server runs (of a local stack: "
+            "`makewhole status`)",
+        )
     ]
     assert "connection shop: not here, and Airflow, which may have it, cannot be asked" in document["not_asked"]
     assert {"MAKEWHOLE_JOURNAL_DSN", "MAKEWHOLE_STORAGE"} <= {found["path"] for found in document["problems"]}

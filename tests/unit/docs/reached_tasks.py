@@ -352,7 +352,7 @@ REACHED: dict[str, tuple[str, str, str | None]] = {
     "Airflow": (
         "unit/cli/test_airflow_token.py",
         "test_an_airflow_that_is_away_is_named_with_what_shows_its_parts",
-        "does not answer; look at",
+        "does not answer; look whether",
     ),
     "Tasks stay scheduled though the scheduler is healthy": (
         "e2e/dying_parts/test_dying_parts.py",

@@ -79,7 +79,7 @@ def wait_for_pipeline(
             known = ", ".join(names) or "none"
             raise TransientError(
                 f"Airflow does not know {pipeline} yet (it knows {known}), and has not read its DAG files for "
-                f"{longest_seconds:.0f} s; look whether its DAG processor runs (`makewhole status`)"
+                f"{longest_seconds:.0f} s; look whether its DAG processor runs (of a local stack: `makewhole status`)"
             )
         time.sleep(_POLL_SECONDS)
 
