@@ -8,6 +8,7 @@ from functools import cached_property
 from makewhole.cli.init.value_formats import GuessedFormat, guess_format
 from makewhole.config.json_schema import EDITOR_LINE
 from makewhole.kafka.sample import SampledRecord
+from makewhole.model.points import WITH_SCHEMA
 
 SCHEMA_FILE = "pipeline.schema.json"
 _TYPES = {
@@ -166,7 +167,7 @@ def _topic(topic: TopicSeen, key: str) -> Iterator[str]:
         yield f"    value: json             # guessed, as {seen}: avro, protobuf, connect, debezium, string, bytes"
         yield f"    key: {_quoted('$.' + key)}"
         return
-    if form.has_registry:
+    if form.name in WITH_SCHEMA:
         yield f"    value: {form.name}             # guessed, as values begin with the number of a schema: or protobuf"
         yield "    registry: {connection: registry}  # guessed: an Airflow connection of the type http"
         yield f"    key: {_quoted('$.' + key)}"

@@ -23,31 +23,31 @@ _FORMATS: Mapping[str, ValueFormat] = {
 
 
 class GuessedFormat(NamedTuple):
-    """A format, and the fields that all values have in it. `has_registry`: each begins with the number of a schema."""
+    """A format, and the fields that all values have in it; none are known of one that a schema describes."""
 
     name: str
-    fields: tuple[str, ...]
-    has_registry: bool = False
+    fields: tuple[str, ...] = ()
 
 
 def guess_format(values: Sequence[bytes]) -> GuessedFormat | None:
-    """Return the format in which all values can be read; None: there is none, or no value."""
+    """Return the format in which all values can be read, and one has a field unless they are JSON; None: none is."""
     for name, form in _FORMATS.items():
         rows = [_fields(form, value) for value in values]
-        if rows and all(row is not None for row in rows):
+        has_fields = any(rows) or (form is JSON and bool(rows))
+        if has_fields and all(row is not None for row in rows):
             first, *rest = (row for row in rows if row is not None)
-            fields = (field for field in first if field != EVENT and all(field in row for row in rest))
-            return GuessedFormat(name, tuple(fields))
+            return GuessedFormat(name, tuple(field for field in first if all(field in row for row in rest)))
     if values and all(value[:1] == b"\0" and len(value) > PREFIX_BYTES for value in values):
-        return GuessedFormat("avro", (), has_registry=True)
+        return GuessedFormat("avro")
     return None
 
 
 def _fields(form: ValueFormat, value: bytes) -> Mapping[str, Any] | None:
     """Return the fields of a value, of a deletion those of the row that was deleted; None: it is none of the format."""
     try:
-        return form.document(value, None)
+        row: Mapping[str, Any] | None = form.document(value, None)
     except Deletion as deletion:
-        return deletion.row
+        row = deletion.row
     except (KeyProblem, RecursionError):
         return None
+    return None if row is None else {name: field for name, field in row.items() if name != EVENT}

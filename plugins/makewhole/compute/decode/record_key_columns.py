@@ -8,15 +8,13 @@ import pyarrow as pa
 
 from makewhole.compute.decode.connect.envelope_parser import EnvelopeParser
 from makewhole.compute.decode.connect.payload_columns import payloads_by_opening
-from makewhole.compute.decode.record_keys import RecordKeyFormat
-from makewhole.compute.decode.schema_texts import KEY_SCHEMA_HEADER
-from makewhole.compute.decode.shapes.prefixed_json import PrefixedJsonFormat
+from makewhole.compute.decode.record_keys import BEHIND_PREFIX, RecordKeyFormat
 from makewhole.compute.decode.value_format import ValueFormat, WantedLeaf
 from makewhole.native.arrays import ArrowArray
 
 _QUOTED = r'^"[^"\\\x00-\x1f]+"$'
 _INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
-_ENVELOPES, _PREFIXED = EnvelopeParser(), PrefixedJsonFormat(KEY_SCHEMA_HEADER)
+_ENVELOPES = EnvelopeParser()
 
 
 def record_key_texts(batch: pa.RecordBatch, form: RecordKeyFormat, wanted: WantedLeaf) -> pl.Series:
@@ -66,7 +64,7 @@ def _as_scalars(column: ArrowArray) -> pl.Series:
 
 
 def _as_scalars_behind_prefixes(keys: pa.RecordBatch) -> pl.Series:
-    rows, bodies = _PREFIXED.texts(keys)
+    rows, bodies = BEHIND_PREFIX.texts(keys)
     return _nothing(len(keys)).scatter(rows, _as_scalars(bodies.cast(pa.binary())))
 
 

@@ -17,7 +17,7 @@ RecordKeyReader = Callable[[bytes, Headers], Any]
 """Return the value of a record key, numbers exact; raises KeyProblem with the reason why it has none. The headers are
 those of its record, which may name its schema."""
 _ENVELOPES = EnvelopeParser()
-_BEHIND_PREFIX = PrefixedJsonFormat(KEY_SCHEMA_HEADER)
+BEHIND_PREFIX = PrefixedJsonFormat(KEY_SCHEMA_HEADER)
 
 
 def utf8_text(raw: bytes, what: str) -> str:
@@ -44,7 +44,7 @@ def read_json(record_key: bytes, headers: Headers = None) -> Any:  # noqa: ARG00
 
 def read_json_schema(record_key: bytes, headers: Headers) -> Any:
     """Return a key that is JSON behind the prefix of a schema registry."""
-    return _parsed(lambda key: parse_json(_BEHIND_PREFIX.text(key, headers)), record_key)
+    return _parsed(lambda key: parse_json(BEHIND_PREFIX.text(key, headers)), record_key)
 
 
 def read_connect(record_key: bytes, headers: Headers = None) -> Any:  # noqa: ARG001 - its bytes say all
@@ -95,7 +95,7 @@ RECORD_KEY_FORMATS: Mapping[str, RecordKeyFormat] = {
     for own in (
         TEXT_KEYS,
         RecordKeyFormat(name="json", read=read_json, fields=JSON),
-        RecordKeyFormat(name="json_schema", read=read_json_schema, fields=_BEHIND_PREFIX),
+        RecordKeyFormat(name="json_schema", read=read_json_schema, fields=BEHIND_PREFIX),
         RecordKeyFormat(name="connect", read=read_connect, fields=ConnectFormat()),
         RecordKeyFormat(name="bytes", read=read_bytes),
     )

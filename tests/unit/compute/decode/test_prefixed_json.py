@@ -71,6 +71,15 @@ def test_a_value_that_is_none_of_the_format_has_no_key(content: bytes | None, pr
     assert decoded.equals(record_values._decode_one_by_one(batch([*values, content]), SHAPE))
 
 
+@pytest.mark.parametrize("values", [[None, None], [b"{}", b"x"], [prefix(1)]])
+def test_a_batch_without_any_usual_value_is_read_one_by_one(values: list[bytes | None]) -> None:
+    elements = Elements(path=("lines",), format=PrefixedJsonFormat())
+    divided = ValueShape(key=("$.id", "$.lines.sku"), compare={}, format=ElementFormat(), elements=elements)
+
+    assert decode_values(batch(values), SHAPE).equals(record_values._decode_one_by_one(batch(values), SHAPE))
+    assert decode_records(batch(values), divided).frame["key"].to_list() == [None] * len(values)
+
+
 def test_a_header_stands_for_the_prefix() -> None:
     plain, wrong = value(2)[5:], named_by(SCHEMA_HEADER, b"7")
     headers: list[Any] = [[], named_by(SCHEMA_HEADER, prefix(7)), named_by(SCHEMA_HEADER, b"\1" + bytes(16)), wrong]
