@@ -17,7 +17,8 @@ from makewhole.publishing import place as publication_place
 from makewhole.window.context import WindowContext
 from makewhole_spark.publish.publish_window import publish_windows
 from tests.integration.files.files_shop import FilesShop
-from tests.integration.spark.test_published import KilledError, choosing, killed
+from tests.integration.spark.test_published import choosing
+from tests.integration.spark.test_published_killed import KilledError, killed
 from tests.world.files_lake import FilesPlace
 from tests.world.orders import orders
 

@@ -16,12 +16,12 @@ from tests.integration.spark.test_published import (
     certified,
     choosing,
     keys,
-    killed,
     manifests,
     publish,
     publishing,
     sent,
 )
+from tests.integration.spark.test_published_killed import killed
 from tests.integration.spark.test_published_revocations import point
 from tests.world.orders import at_day, orders
 from tests.world.topics import make_topic_again

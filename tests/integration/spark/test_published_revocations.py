@@ -19,11 +19,11 @@ from makewhole.window.context import WindowContext
 from tests.integration.spark.test_published import (
     certified,
     keys,
-    killed,
     manifests,
     publish,
     publishing,
 )
+from tests.integration.spark.test_published_killed import killed
 from tests.world.orders import Order, orders
 from tests.world.windows import ReconciledShop
 

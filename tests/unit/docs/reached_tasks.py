@@ -220,7 +220,7 @@ REACHED: dict[str, tuple[str, str, str | None]] = {
         "was published and is not there; nothing was changed",
     ),
     "What was sent into a topic is not known": (
-        f"{SPARK}/test_published.py",
+        f"{SPARK}/test_published_killed.py",
         "test_marker_that_is_not_what_the_journal_knows_stops_the_sending",
         "chunks were sent into",
     ),

@@ -39,7 +39,7 @@ _OBSERVING: Mapping[str, Any] = {"hop": {"compensation": "{missing: report}"}, "
         "Each key is published with its first committed record, whoever sent it again. One row of the journal decides"
         " what stands, and a transaction holds the marker of what was sent: nothing is there twice, and nothing half."
     ),
-    covered_by=("tests/integration/spark/test_published.py",),
+    covered_by=("tests/integration/spark/test_published.py", "tests/integration/spark/test_published_killed.py"),
 )
 def published_once(lab: Lab) -> Outcome:
     shop, batches = open_publishing(lab, **_OBSERVING), batches_of_a_day(lab, least=4)

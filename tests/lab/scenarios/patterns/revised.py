@@ -193,7 +193,7 @@ def revised_while_read(lab: Lab) -> Outcome:
         "A file counts when a manifest names it, and no manifest is there before the journal has decided. What the "
         "killed attempt left is removed by the next one."
     ),
-    covered_by=("tests/integration/spark/test_published.py",),
+    covered_by=("tests/integration/spark/test_published_killed.py",),
 )
 def listed_while_killed(lab: Lab) -> Outcome:
     shop = open_publishing(lab, partitions=_PARTITIONS, hop={"compensation": "{missing: report}"}, is_observing=True)
