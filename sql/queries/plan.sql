@@ -373,3 +373,9 @@ from makewhole.plan
 where (%(pipeline)s::text is null or pipeline = %(pipeline)s)
 and (%(states)s::text[] is null or state = any(%(states)s))
 order by frozen_at desc, id limit %(most)s
+
+-- idle_plans --
+-- Read which of some plans are running although no runner holds them, each with the moment since which that is so.
+select plan.id, lease.expires_at as since
+from makewhole.plan inner join makewhole.lease on lease.resource = 'plan ' || plan.id
+where plan.id = any(%(plans)s) and plan.state = 'running' and lease.expires_at <= clock_timestamp()

@@ -132,6 +132,11 @@ def newest_plans(
     return [ListedPlan(plan=record(StoredPlan, row, plan=record(Plan, row)), frozen_at=row.frozen_at) for row in rows]
 
 
+def idle_plans(journal: PgConnection, ids: Iterable[str]) -> dict[str, datetime]:
+    """Return those of some plans that are running although no task works on them: by id since when."""
+    return dict(_run(journal, "idle_plans", plans=[*ids]))
+
+
 def ids_of_window(journal: PgConnection, window: Window) -> list[str]:
     """Return the ids of all plans made for a window, whatever the revision."""
     rows = _run(journal, "plans_of", pipeline=window.pipeline, number=window.number)

@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from makewhole.cli.main import app
+from makewhole.journal import leases
 from makewhole.journal.database import connect
 from makewhole.model.plan import PlanState
 from makewhole.model.window import WindowState
@@ -68,6 +70,47 @@ def test_plans_are_listed_newest_first_by_pipeline_and_state(journal: str, makew
     assert "awaiting_approval" in text
     assert "why not" in text
     assert makewhole("plan", "list", "nowhere").exit_code == 2
+
+
+def test_a_running_plan_whose_task_has_ended_is_idle(journal: str, makewhole: Command) -> None:
+    with connect(journal) as session:
+        plan = planned(session, opened(session, 1, WindowState.GAPS), PlanState.RUNNING, "shop-1")
+        lease = leases.acquire(session, f"plan {plan}", "a task", 30)
+    (worked_on,) = lines(makewhole("plan", "list", "--json"))
+    with connect(journal) as session:
+        leases.release(session, lease)
+    (idle,) = lines(makewhole("plan", "list", "--json"))
+    with connect(journal) as session:
+        leases.acquire(session, f"plan {plan}", "another task", 30)
+    (worked_on_again,) = lines(makewhole("plan", "list", "--json"))
+
+    assert worked_on == worked_on_again
+    assert worked_on["idle_since"] is None
+    assert idle == worked_on | {"idle_since": idle["idle_since"]}
+    assert datetime.fromisoformat(str(idle["idle_since"])) <= datetime.now(UTC)
+
+
+@pytest.mark.parametrize(
+    ("undoes", "what_to_do"),
+    [
+        (None, "judge the window again: makewhole run shop --window 1"),
+        ("shop-0", "go on with it: makewhole plan undo shop-0"),
+    ],
+)
+def test_an_idle_plan_says_what_to_do(journal: str, makewhole: Command, undoes: str | None, what_to_do: str) -> None:
+    with connect(journal) as session:
+        window = opened(session, 1, WindowState.GAPS)
+        if undoes is not None:
+            planned(session, window, PlanState.DONE, undoes)
+        plan = planned(session, window, PlanState.RUNNING, "shop-1", undoes=undoes)
+        leases.release(session, leases.acquire(session, f"plan {plan}", "a task", 30))
+
+    text = " ".join(makewhole("plan", "show", plan).stdout.split())
+    assert "no task has worked on it since" in text
+    assert what_to_do in text
+    listed = makewhole("plan", "list").stdout.split()
+    assert "no task has worked" in " ".join(listed)
+    assert json.loads(makewhole("plan", "show", plan, "--json").stdout)["idle_since"] is not None
 
 
 def test_the_version_is_printed(makewhole: Command) -> None:

@@ -339,6 +339,7 @@ def test_a_plan_is_one_object_and_its_keys_do_not_steer_the_terminal(
     monkeypatch.setattr(plan_progress, "actions_of", lambda *_, **__: [stored])
     monkeypatch.setattr(plan_progress, "locking_chunks", lambda *_: {})
     monkeypatch.setattr(plan_progress, "missing_keys_by_store", lambda *_: {"warehouse": 1})
+    monkeypatch.setattr(plans, "idle_plans", lambda *_: {})
     (shown,) = objects(invoke("plan", "show", "flights-1-0123456789ab", "--json"))
     assert (shown["state"], shown["actions"][0]["key"]) == ("done", NASTY)
     assert shown["risks"] == [

@@ -50,7 +50,7 @@ def test_the_document_of_a_plan_is_one_line_however_it_is_written() -> None:
     ]
 
     for some in (actions, actions[:1], []):
-        (line,) = "".join(_as_json(plan, ["waits"], iter(some), ["risk"])).splitlines(keepends=True)
+        (line,) = "".join(_as_json(plan, ["waits"], iter(some), ["risk"], None)).splitlines(keepends=True)
         assert line.endswith("}\n")
         assert json.loads(line) == {
             "id": "shop-1-aa",
@@ -60,6 +60,7 @@ def test_the_document_of_a_plan_is_one_line_however_it_is_written() -> None:
             "sha256": "aa",
             "state": "done",
             "reason": 'says "why"',
+            "idle_since": None,
             "counts": {"upsert": 2},
             "locks": ["waits"],
             "actions": [
@@ -115,6 +116,6 @@ def test_a_plan_is_written_before_all_of_its_actions_are_read() -> None:
     plan = Plan(
         id="p", pipeline="p", window=1, revision=1, sha256="a", payload_uri=None, counts={}, state=PlanState.FROZEN
     )
-    seen = [list(read) for _ in _as_json(plan, [], actions(), [])]
+    seen = [list(read) for _ in _as_json(plan, [], actions(), [], None)]
 
     assert seen == [[], [0], [0, 1], [0, 1, 2], [0, 1, 2]]

@@ -2,6 +2,7 @@
 
 import json as json_format
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +12,7 @@ from rich.text import Text
 from makewhole.cli.environment import AsJson, console, print_table, printable, service_environment
 from makewhole.cli.plan import answer, control, dry_run
 from makewhole.cli.plan.control import PlanId, known_plan
+from makewhole.cli.plan.idle import idle_sentence, idle_since, what_to_do
 from makewhole.cli.plan.list_plans import list_plans
 from makewhole.cli.plan.undo import undo
 from makewhole.compensation.preview.never_seen import never_seen
@@ -39,14 +41,16 @@ def show(
         stored = known_plan(journal, plan)
         locks = _locks(plan_progress.locking_chunks(journal, plan))
         risks = never_seen(journal, plan, _points_now(stored))
+        idle = idle_since(journal, stored)
         if json:
-            for piece in _as_json(stored, locks, plan_progress.actions_of(journal, plan), risks):
+            for piece in _as_json(stored, locks, plan_progress.actions_of(journal, plan), risks, idle):
                 typer.echo(piece, nl=False)
             return
         actions = list(plan_progress.actions_of(journal, plan, most=limit))
     _console.print(f"plan {stored.id}: window {stored.window} of {stored.pipeline}, {stored.state.value}")
     _console.print(f"SHA-256 {stored.sha256}" + (f"; {printable(stored.reason)}" if stored.reason else ""))
-    for sentence in (*risks, *locks):
+    idling = () if idle is None else (f"{idle_sentence(idle)}; {what_to_do(stored)}",)
+    for sentence in (*idling, *risks, *locks):
         _console.print(Text(printable(sentence)))
     print_table(_console, _table(actions))
     if stored.actions > limit:
@@ -62,10 +66,10 @@ def _points_now(stored: Plan) -> Mapping[str, Point]:
 
 
 def _as_json(
-    stored: Plan, locks: Sequence[str], actions: Iterable[StoredAction], risks: Sequence[str]
+    stored: Plan, locks: Sequence[str], actions: Iterable[StoredAction], risks: Sequence[str], idle: datetime | None
 ) -> Iterator[str]:
     """Yield a plan as one line of JSON, action by action: there may be millions."""
-    yield _json(_document(stored, locks))[:-1] + ', "actions": ['
+    yield _json(_document(stored, locks, idle))[:-1] + ', "actions": ['
     for number, item in enumerate(actions):
         yield (", " if number else "") + _json(_action_document(item))
     yield f'], "risks": {_json(list(risks))}}}\n'
@@ -75,7 +79,7 @@ def _json(document: Any) -> str:
     return json_format.dumps(document, ensure_ascii=False)
 
 
-def _document(stored: Plan, locks: Sequence[str]) -> dict[str, Any]:
+def _document(stored: Plan, locks: Sequence[str], idle: datetime | None) -> dict[str, Any]:
     return {
         "id": stored.id,
         "pipeline": stored.pipeline,
@@ -84,6 +88,7 @@ def _document(stored: Plan, locks: Sequence[str]) -> dict[str, Any]:
         "sha256": stored.sha256,
         "state": stored.state.value,
         "reason": stored.reason,
+        "idle_since": None if idle is None else idle.isoformat(),
         "counts": dict(stored.counts),
         "locks": list(locks),
     }

@@ -4,6 +4,7 @@ import json as json_format
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, Any
 
 import typer
@@ -12,6 +13,7 @@ from rich.text import Text
 
 from makewhole.cli.airflow_api import AirflowRefusedError, access, airflow
 from makewhole.cli.environment import AsJson, Exit, console, printable, service_environment
+from makewhole.cli.plan.idle import idle_sentence, idle_since, what_to_do
 from makewhole.compensation.execution import control
 from makewhole.compensation.execution.pace import WatchedSpeed
 from makewhole.journal import plan_progress, plans
@@ -127,10 +129,12 @@ def watch(
 
 @dataclass(frozen=True, kw_only=True)
 class _PlanLook:
-    """How far a plan was at one look: actions done in all, actions a second, and seconds left; None: not measured."""
+    """How far a plan was at one look: actions done in all, actions a second, and seconds left; None: not measured.
+    `idle_since`: since when no task has worked on it, though it is running."""
 
     stored: StoredPlan
     done: int
+    idle_since: datetime | None
     per_second: float | None
     seconds_left: float | None
 
@@ -138,6 +142,8 @@ class _PlanLook:
     def text(self) -> str:
         """Its state, with the speed where it is known."""
         state = "paused" if self.stored.control is plans.Control.PAUSE else self.stored.plan.state.value
+        if self.idle_since is not None:
+            return f"{state}; {idle_sentence(self.idle_since)}; {what_to_do(self.stored.plan)}"
         is_over = self.stored.plan.state not in _GOES_ON
         if is_over or self.per_second is None or self.seconds_left is None:
             return state
@@ -152,11 +158,16 @@ def _follow(plan: str, show: Callable[[Iterator[_PlanLook]], StoredPlan]) -> Sto
             with connect() as journal:
                 stored = plans.get_plan(journal, plan)
                 done = plan_progress.actions_done(journal, plan)
+                idle = idle_since(journal, stored.plan)
             speed.look(done, stored.plan.actions)
             if stored.control is plans.Control.PAUSE:
                 speed.forget()
             yield _PlanLook(
-                stored=stored, done=done, per_second=speed.records_per_second, seconds_left=speed.seconds_left
+                stored=stored,
+                done=done,
+                idle_since=idle,
+                per_second=speed.records_per_second,
+                seconds_left=speed.seconds_left,
             )
             if stored.plan.state not in _GOES_ON:
                 return
@@ -186,6 +197,7 @@ def _as_lines(progress: Iterator[_PlanLook]) -> StoredPlan:
             "state": stored.plan.state.value,
             "control": stored.control.value,
             "reason": stored.plan.reason,
+            "idle_since": None if look.idle_since is None else look.idle_since.isoformat(),
             "actions_done": look.done,
             "actions": stored.plan.actions,
             "actions_per_second": None if look.per_second is None else round(look.per_second, 1),
