@@ -84,6 +84,8 @@ def spark() -> Iterator["SparkSession"]:
 
 def is_on_spark(request: pytest.FixtureRequest) -> bool:
     """Return whether the test of a fixture carries its windows on Spark."""
+    if request.node.get_closest_marker("in_process"):
+        return False
     return bool(request.config.getoption("on_spark") or request.node.get_closest_marker("on_spark"))
 
 

@@ -37,7 +37,9 @@ def spark_session(master: str = "local[2]") -> Iterator[SparkSession]:
     """Start a small local session, and stop it at the end. Its workers read connections from a file: those of the
     environment are of the moment at which the session was started. They find the kinds of tables that tests install."""
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory(prefix="makewhole-connections-") as folder:
-        patch.setenv(FILE_VARIABLE, str(Path(folder) / "connections.json"))
+        connections = Path(folder) / "connections.json"
+        connections.write_text("{}")
+        patch.setenv(FILE_VARIABLE, str(connections))
         patch.setenv("PYSPARK_PYTHON", sys.executable)  # the workers need this environment's packages
         patch.setenv("PYTHONPATH", os.pathsep.join([str(INSTALLED), str(ROOT)]), prepend=os.pathsep)
         builder = SparkSession.builder.master(master).appName("tests")

@@ -41,16 +41,22 @@ class ReconciledShop(Shop):
     # The steps
 
     def ask(
-        self, day: int = 0, request: str | None = None, journal: str | None = None, end: datetime | None = None
+        self,
+        day: int = 0,
+        request: str | None = None,
+        journal: str | None = None,
+        end: datetime | None = None,
+        *,
+        read_again: bool = False,
     ) -> OpenedWindow:
         """Open the window that ends with a day (or at any moment), or a revision of it."""
-        wanted = Request(id=request or uuid.uuid4().hex, end=end or BORN + (day + 1) * DAY)
+        wanted = Request(id=request or uuid.uuid4().hex, end=end or BORN + (day + 1) * DAY, read_again=read_again)
         with connect(journal or self.journal) as connection:
             return open_interval(connection, self.pipeline, connections_of(self.pipeline), wanted)
 
-    def open(self, day: int = 0) -> WindowContext:
+    def open(self, day: int = 0, *, read_again: bool = False) -> WindowContext:
         """Open the window that ends with a day."""
-        return window_context(self.ask(day).window, self.pipeline)
+        return window_context(self.ask(day, read_again=read_again).window, self.pipeline)
 
     def snapshot(self, context: WindowContext, parallelism: int = 2) -> list[str]:
         """Take the snapshots; return the points."""

@@ -12,7 +12,9 @@ from bench.repairs.findings import FINDINGS, SPARK, STEPS
 from bench.report.page import page
 from bench.run import Bench
 from bench.topics import fill
+from bench.topics.elements import ELEMENTS, EXPLODE
 from bench.topics.reads import CONNECTOR, KAFKA_LOG
+from bench.windows.duel import UNCHANGED
 from bench.windows.history import EARLY, HISTORY
 from bench.windows.latency import COLUMNS, LATENCY
 from makewhole.stack.kafka_server import KafkaServer
@@ -56,6 +58,7 @@ def test_every_part_runs_and_gives_its_rows(kafka: KafkaServer, tmp_path: Path) 
         ("replay", "makewhole"),
         ("replay", "plain producer"),
         ("window 1.00%", "makewhole"),
+        ("window 1.00%", UNCHANGED),
         ("window 1.00%", "by hand"),
     ]
     assert all(cost.cpu_seconds > 0 for one in series for cost in one.warm)
@@ -86,12 +89,14 @@ def test_records_are_divided_beside_spark(tmp_path: Path) -> None:
     series = list(Bench(bootstrap="", plan=plan.tiny(), folder=tmp_path, report=lines.append).elements())
 
     assert [(one.part, one.side, one.data.records, len(one.warm)) for one in series] == [
-        ("elements", "makewhole", 20_000, 1),
-        ("elements", "explode", 20_000, 1),
+        (f"{ELEMENTS}{form}", side, 20_000, 1)
+        for form in ("json", "avro", "protobuf", "connect", "debezium")
+        for side in ("makewhole", EXPLODE)
+        if (form, side) != ("protobuf", EXPLODE)
     ]
     assert all(cost.cpu_seconds > 0 for one in series for cost in one.warm)
-    assert _page(series).count("| 20 k | 4 | ") == 1
-    assert not (tmp_path / "elements.parquet").exists()
+    assert _page(series).count("| 20 k | 4 | ") == 5
+    assert not list(tmp_path.glob("elements*.parquet"))
 
 
 def test_sizes_that_are_far_apart_are_measured_alone(kafka: KafkaServer, tmp_path: Path) -> None:

@@ -46,17 +46,17 @@ class ClusterShop(Shop):
         self.send(sorted(sent, key=lambda order: hashlib.sha256(order["id"].encode()).digest()))
         self.journal_sql("truncate makewhole.window, makewhole.lane, makewhole.observation cascade")
 
-    def open(self) -> WindowContext:
+    def open(self, *, read_again: bool = False) -> WindowContext:
         """Open the window of the first day, or another revision of it."""
         with connect(self.journal) as journal:
             self.submitted += 1
-            wanted = Request(id=f"{self.submitted}", end=BORN + DAY)
+            wanted = Request(id=f"{self.submitted}", end=BORN + DAY, read_again=read_again)
             opened = open_interval(journal, self.pipeline, connections_of(self.pipeline), wanted)
         return window_context(opened.window, self.pipeline)
 
     def judged(self, submitter: Submitter) -> Report:
-        """Take the window through all three steps in one application; return the report."""
-        context = self.open()
+        """Take the window through all three steps in one application, every point read; return the report."""
+        context = self.open(read_again=True)
         submitter.submit(context, "snapshot", "validate").end()
         return report(self.journal, context)
 

@@ -1,6 +1,7 @@
 """Test windows whose topic has Avro values: the same verdicts as with JSON, and bad records kept in their places."""
 
 import json
+import time
 from collections.abc import Iterator
 from datetime import datetime
 from decimal import Decimal
@@ -220,7 +221,7 @@ def test_a_window_is_read_as_before_when_the_registry_is_gone(
 ) -> None:
     avro.trade(orders(range(10)))
     avro.whole_way()
-    forget_schemas()
+    forget_schemas(avro)
     registry.answers.clear()
     registry.status = 503
 
@@ -246,7 +247,7 @@ def test_a_registry_whose_numbers_mean_other_schemas_now_is_refused(
 ) -> None:
     avro.trade(orders(range(10)))
     avro.whole_way()
-    forget_schemas()
+    forget_schemas(avro)
     registry.register(7, schema(amount="string"))
 
     avro.trade(orders(range(100, 110), 1))
@@ -264,23 +265,29 @@ def test_a_window_is_read_again_when_its_connection_leads_to_another_registry(
     with registry_server() as other:
         other.register(7, renamed)
         set_connection(monkeypatch, "registry", other.connection())
-        forget_schemas()
+        forget_schemas(avro)
         first, _ = avro.whole_way()
         assert set(avro.found(first, STORE_HOP)) == {order["id"] for order in orders(range(10))}
 
     set_connection(monkeypatch, "registry", registry.connection())
-    forget_schemas()
+    forget_schemas(avro)
     again, closed = avro.whole_way()
 
     assert (avro.found(again, STORE_HOP), closed.state) == ({}, WindowState.CERTIFIED)
 
 
-def forget_schemas() -> None:
-    """Do what a new process does: it knows no schema yet."""
+def forget_schemas(shop: ReconciledShop) -> None:
+    """Do what new processes do, here and in Spark's workers: they know no schema yet."""
+    _forget(0)
+    shop.carrier.carry(range(2), _forget)
+
+
+def _forget(_: int) -> None:
     from makewhole.window import formats
 
     formats._of_registry.cache_clear()
     formats._avro.cache_clear()
+    time.sleep(0.1)  # so that the other worker has the other task
 
 
 def test_record_keys_of_the_same_registry_are_the_keys_and_bad_ones_are_kept(

@@ -197,7 +197,7 @@ def test_snapshots_cut_into_other_pieces_give_the_same_report(
     reports, files = [], []
     for parallelism, records in ((1, 2_000_000), (5, 7)):
         monkeypatch.setattr(read_topics, "_RECORDS_PER_TASK", records)
-        context = shop.open()
+        context = shop.open(read_again=True)
         shop.snapshot(context, parallelism)
         shop.reconcile(context)
         reports.append(report(shop.journal, context))

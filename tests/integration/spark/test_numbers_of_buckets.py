@@ -114,7 +114,7 @@ def test_truncated_keys_and_merged_runs_report_the_same_in_any_number_of_buckets
         shop.judge(cut)
         shop.validate(cut)
         reports.append(window_report(shop, cut))
-        for table in ("hop_result", "snapshot", "finding", "gate_report", "key_run"):
+        for table in ("hop_result", "slice_count", "snapshot", "finding", "gate_report", "key_run"):
             shop.journal_sql(f"delete from makewhole.{table} where number = {cut.window.number}")
         shop.journal_sql(f"delete from makewhole.handover where from_number = {cut.window.number}")
 

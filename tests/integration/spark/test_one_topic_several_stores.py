@@ -110,6 +110,7 @@ def fetched_for(
     return of_snapshot, of_reconcile
 
 
+@pytest.mark.in_process
 def test_one_snapshot_of_the_topic_serves_every_store(shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Behind the window lies a record that reconciling has to read for a row that each store has too early."""
     made, later = orders(range(20)), orders(range(30, 40), 1)

@@ -231,6 +231,7 @@ def test_latest_version_of_each_key_is_published_and_a_deletion_is(shop: Reconci
     assert manifest["sent_again"]["keys_of_other_windows"] == 1
 
 
+@pytest.mark.in_process
 def test_revision_sends_nothing_of_a_key_whose_later_version_is_in_the_topic(shop: ReconciledShop) -> None:
     add_versions(shop)
     name = shop.add_topic()

@@ -27,7 +27,7 @@ from tests.world.orders import at_day, orders
 from tests.world.topics import make_topic_again
 from tests.world.windows import ReconciledShop
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300), pytest.mark.in_process]
 
 
 def test_run_that_another_one_overtook_removes_no_file_that_was_decided(shop: ReconciledShop) -> None:

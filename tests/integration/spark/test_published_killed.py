@@ -14,7 +14,7 @@ from tests.world.orders import Order, orders
 from tests.world.topics import commit_group
 from tests.world.windows import ReconciledShop
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.in_process]
 
 
 class KilledError(BaseException):

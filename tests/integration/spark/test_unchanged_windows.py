@@ -9,11 +9,10 @@ from makewhole.journal import certificates
 from makewhole.journal.database import connect
 from makewhole.model.window import WindowState
 from makewhole.window.certifying.chain_evidence import file_problems
-from makewhole.window.context import WindowContext, connections_of, window_context
-from makewhole.window.opening.open import Request, open_interval
+from makewhole.window.context import WindowContext
 from makewhole_spark.snapshot.reuse.same_log import why_not_same_log
 from tests.integration.spark.test_survivors import repair
-from tests.world.orders import BORN, DAY, orders
+from tests.world.orders import orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP
 from tests.world.windows import ReconciledShop
 
@@ -175,10 +174,7 @@ def test_another_number_of_buckets_and_other_code_are_read_with(
 
 @pytest.mark.usefixtures("judged")
 def test_everything_is_read_again_where_it_was_asked_for(shop: ReconciledShop) -> None:
-    wanted = Request(id="again", end=BORN + DAY, read_again=True)
-    with connect(shop.journal) as journal:
-        opened = open_interval(journal, shop.pipeline, connections_of(shop.pipeline), wanted)
-    second = window_context(opened.window, shop.pipeline)
+    second = shop.open(read_again=True)
     shop.judge(second)
     assert (reused(shop, second), why_read(shop, second)) == ({}, {})
     third = shop.judge_and_ask_the_gate()

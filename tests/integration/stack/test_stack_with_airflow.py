@@ -104,7 +104,9 @@ def test_its_airflow_lets_people_in_and_takes_nothing_of_ours_for_a_plugin(stack
         client.headers["Authorization"] = f"Bearer {token}"
 
         assert client.get("/api/v2/plugins/importErrors").json()["import_errors"] == []
-        assert client.get("/api/v2/plugins").json()["plugins"] == []
+        plugins = client.get("/api/v2/plugins").json()["plugins"]
+        assert {plugin["name"] for plugin in plugins} == {"OpenLineageProviderPlugin", "makewhole"}
+        assert all(plugin["source"].startswith("makewhole") or "openlineage" in plugin["source"] for plugin in plugins)
 
 
 def test_everything_listens_on_loopback_only_but_airflows_log_servers(stack: Stack) -> None:
