@@ -47,8 +47,8 @@ class LocalStore:
         if not top.exists():
             return []
         with answering(self.root), as_changed(self.root):
-            found = [self._listed(full) for full in _files_below(top, Path(self.root).resolve())]
-            return sorted(file for file in found if file is not None)
+            files = [self._listed(full) for full in _files_below(top, Path(self.root).resolve())]
+            return sorted(file for file in files if file is not None)
 
     def find(self, path: str) -> FileEntry | None:
         with answering(self.root):
@@ -165,15 +165,23 @@ class LocalStore:
 
 def _files_below(top: Path, root: Path) -> Iterator[Path]:
     """Yield the files below a folder, those in folders that lie elsewhere and are linked here among them, as readers
-    of datasets list them. A link to a folder below the root is another name of one that is listed itself."""
-    known = {root}
-    for below, folders, names in os.walk(top, onerror=_raise, followlinks=True):  # onerror: not readable is not empty
-        yield from (Path(below, name) for name in names)
-        for link in (Path(below, name) for name in [*folders] if Path(below, name).is_symlink()):
-            to = link.resolve()
-            if root.is_relative_to(to) or any(to.is_relative_to(one) for one in known):
-                folders.remove(link.name)
-            known.add(to)
+    of datasets list them. A link to a folder below the root, or below another one that is linked, is another name of
+    one that is listed itself; of several links to one folder the first counts, in whatever order a disk lists them."""
+    files: dict[Path, list[Path]] = {}
+    links = [top]
+    for link in links:  # more are found on the way
+        to = link.resolve()
+        is_another_name = link != top and (root.is_relative_to(to) or to.is_relative_to(root))
+        if is_another_name or to in files:
+            continue
+        files[to] = []
+        for below, folders, names in os.walk(link, onerror=_raise):  # onerror: not readable is not empty
+            folders.sort()
+            files[to] += (Path(below, name) for name in names)
+            links += (folder for name in folders if (folder := Path(below, name)).is_symlink())
+    for to, paths in files.items():
+        if not any(to.is_relative_to(other) for other in files if other != to):
+            yield from paths
 
 
 def _status(full: Path) -> os.stat_result | None:

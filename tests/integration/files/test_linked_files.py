@@ -47,6 +47,38 @@ def test_folders_and_files_that_are_linked_count_once(place: FilesPlace, elsewhe
     assert keys(place, shape_of(place)) == ids(0, 6)
 
 
+@pytest.mark.parametrize("names", [("a", "b"), ("b", "a")])
+def test_a_linked_folder_is_listed_beside_a_link_to_what_holds_it(
+    place: FilesPlace, elsewhere: Path, names: tuple[str, str]
+) -> None:
+    """One leads to a folder above the dataset, which is not read; or to a folder within one that is linked, too."""
+    root = Path(place.store.root)
+    root.mkdir(exist_ok=True)
+    (elsewhere / "year/day").mkdir(parents=True)
+    (elsewhere / "year/day/b.parquet").write_bytes(parquet_bytes(rows_of(MADE[:2])))
+    inner, outer = names
+    (root / inner).symlink_to(elsewhere / "year/day")
+    (root / outer).symlink_to(elsewhere / "year")
+    assert place.names() == [f"{outer}/day/b.parquet"]
+    (root / outer).unlink()
+    (root / outer).symlink_to(root.parent)
+    assert place.names() == [f"{inner}/b.parquet"]
+    (root / outer).unlink()
+    (root / outer).symlink_to(elsewhere / "year/day")
+    assert place.names() == ["a/b.parquet"]
+
+
+def test_a_folder_beside_one_that_is_linked_above_the_dataset_is_listed(place: FilesPlace) -> None:
+    root = Path(place.store.root)
+    root.mkdir(exist_ok=True)
+    beside = root.parent / "beside"
+    beside.mkdir()
+    (beside / "c.parquet").write_bytes(parquet_bytes(rows_of(MADE[:2])))
+    (root / "a").symlink_to(root.parent)
+    (root / "b").symlink_to(beside)
+    assert place.names() == ["b/c.parquet"]
+
+
 @pytest.mark.parametrize("name", ["day=2", "c.parquet"])
 def test_a_link_to_what_is_not_there_is_no_absence(place: FilesPlace, elsewhere: Path, name: str) -> None:
     place.add("a.parquet", rows_of(MADE[:2]))
