@@ -59,7 +59,7 @@ class _Absent:
         self._names, self._thread = names, threading.get_ident()
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:  # noqa: ARG002 - as Python asks
-        is_of_them = any(name == one or name.startswith(f"{one}.") for one in self._names)
+        is_of_them = any(name == module or name.startswith(f"{module}.") for module in self._names)
         if is_of_them and threading.get_ident() == self._thread:
             raise ModuleNotFoundError(f"{name} is left out", name=name)
         return None

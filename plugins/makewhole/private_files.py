@@ -21,5 +21,5 @@ def make_private_folder(path: str | Path) -> None:
     """Make a folder, and those above it that are not there; what is there stays as it is."""
     folder = Path(path)
     missing = [folder, *folder.parents]
-    for one in reversed([above for above in missing if not above.exists()]):
-        one.mkdir(mode=FOLDER_MODE, exist_ok=True)
+    for new_folder in reversed([above for above in missing if not above.exists()]):
+        new_folder.mkdir(mode=FOLDER_MODE, exist_ok=True)

@@ -43,12 +43,12 @@ class Registry:
         """Return the newest schema of a subject, with its `id`. Raises as `schema`."""
         return self._with_references(self._get(f"subjects/{quote(subject, safe='')}/versions/latest", form), form)
 
-    def _with_references(self, found: Mapping[str, Any], form: str) -> Mapping[str, Any]:
+    def _with_references(self, schema: Mapping[str, Any], form: str) -> Mapping[str, Any]:
         used = []
-        for reference in found.get("references") or ():
+        for reference in schema.get("references") or ():
             path = f"subjects/{quote(reference['subject'], safe='')}/versions/{int(reference['version'])}"
             used.append({**self._with_references(self._get(path, form), form), "name": reference["name"]})
-        return {**found, "references": used}
+        return {**schema, "references": used}
 
     def _get(self, path: str, form: str) -> Mapping[str, Any]:
         import httpx  # a third of a second, in every process that reads a topic

@@ -46,14 +46,14 @@ class StepWatch:
         noted = False
         with suppress(Exception):  # of Java's bridge, a driver: none may touch the step
             while not ended.wait(_SECONDS):
-                if (found := counts()) is None:
+                if (progress := counts()) is None:
                     continue
-                noted = self._note(*found) or noted
+                noted = self._note(*progress) or noted
                 now = time.monotonic()
                 if now - logged >= _SECONDS_OF_LOG:
                     logged = now
-                    left = step_progress.time_left(*found, now - began)
-                    logger.info("%s: %s: %d of %d parts%s", self.label, self.place.step, *found, left)
+                    left = step_progress.time_left(*progress, now - began)
+                    logger.info("%s: %s: %d of %d parts%s", self.label, self.place.step, *progress, left)
         if noted:
             with suppress(MakewholeError), connect() as journal:
                 step_progress.forget(journal, self.place)

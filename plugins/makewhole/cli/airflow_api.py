@@ -168,12 +168,12 @@ class AirflowApi:
     def get_all(self, path: str, name: str, **query: str | int) -> list[dict[str, Any]]:
         """Send GET to a path whose answer is a list called `name`, until all of it is there: Airflow cuts it at
         `[api] maximum_page_limit`, whatever is asked for."""
-        found: list[dict[str, Any]] = []
+        entries: list[dict[str, Any]] = []
         while True:
-            answer = self.get(path, **query, limit=_PAGE, offset=len(found))
-            found += answer[name]
-            if not answer[name] or len(found) >= answer["total_entries"]:
-                return found
+            answer = self.get(path, **query, limit=_PAGE, offset=len(entries))
+            entries += answer[name]
+            if not answer[name] or len(entries) >= answer["total_entries"]:
+                return entries
 
     def send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Send any other method, with a JSON body."""

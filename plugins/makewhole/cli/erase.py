@@ -94,18 +94,18 @@ def erase(
             )
             done = None
             if dry_run or not yes:
-                found = _would_go(context, request.erased)
+                holdings = _would_go(context, request.erased)
                 if not json:
-                    _show_first(found, is_dry=dry_run)
+                    _show_first(holdings, is_dry=dry_run)
                 if not dry_run:
                     typer.confirm("Erase this for good?", abort=True)
             if not dry_run:
                 done = erase_key(context, request)
-                found = done.holdings
+                holdings = done.holdings
     if json:
-        typer.echo(json_format.dumps(_document(pipeline, found, done), ensure_ascii=False))
+        typer.echo(json_format.dumps(_document(pipeline, holdings, done), ensure_ascii=False))
     elif done is not None:
-        _show(found, "erased")
+        _show(holdings, "erased")
         _show_rest(pipeline, done)
     if done is not None and done.stays:
         raise typer.Exit(Exit.GAPS_REMAIN)
@@ -138,8 +138,8 @@ def _would_go(context: ErasureContext, key: ErasedKey) -> Holdings:
     return holdings_of(context, key, before)
 
 
-def _document(pipeline: str, found: Holdings, done: ErasureDone | None) -> dict[str, Any]:
-    document: dict[str, Any] = {"pipeline": pipeline, "is_dry": done is None, **found.document()}
+def _document(pipeline: str, holdings: Holdings, done: ErasureDone | None) -> dict[str, Any]:
+    document: dict[str, Any] = {"pipeline": pipeline, "is_dry": done is None, **holdings.document()}
     if done is not None:
         document |= {
             "erasure": done.erasure,
@@ -150,28 +150,28 @@ def _document(pipeline: str, found: Holdings, done: ErasureDone | None) -> dict[
     return document
 
 
-def _show_first(found: Holdings, *, is_dry: bool) -> None:
-    _show(found, "would go")
+def _show_first(holdings: Holdings, *, is_dry: bool) -> None:
+    _show(holdings, "would go")
     if is_dry:
         _console.print("nothing was changed; the same without --dry-run erases it for good")
 
 
-def _show(found: Holdings, did: str) -> None:
-    if found.half_written:
-        left = counted(len(found.half_written), "file")
+def _show(holdings: Holdings, did: str) -> None:
+    if holdings.half_written:
+        left = counted(len(holdings.half_written), "file")
         _console.print(f"{left} that attempts which died left half written, and that may have it, {did}")
-    if found.is_empty:
+    if holdings.is_empty:
         _console.print("nothing is there of this key")
         return
-    rows = [counted(number, _ROWS[what]) for what, number in found.journal.items() if number]
+    rows = [counted(number, _ROWS[what]) for what, number in holdings.journal.items() if number]
     in_journal = ", ".join(rows) or "nothing"
     _console.print(f"in the journal: {in_journal} {did}")
-    in_files = sum(one.rows for one in found.files)
-    _console.print(f"in files: {counted(in_files, 'row')} of {counted(len(found.files), 'file')} {did}")
-    for path in sorted(found.archives):
+    in_files = sum(file.rows for file in holdings.files)
+    _console.print(f"in files: {counted(in_files, 'row')} of {counted(len(holdings.files), 'file')} {did}")
+    for path in sorted(holdings.archives):
         if path.endswith(".log"):
-            _console.print(Text(printable(f"  {counted(found.archives[path], 'record')} of {path}")))
-    for plan in found.plans:
+            _console.print(Text(printable(f"  {counted(holdings.archives[path], 'record')} of {path}")))
+    for plan in holdings.plans:
         where = ", ".join(plan.targets) or "no target"
         _console.print(Text(printable(f"plan {plan.id}: {counted(len(plan.seqs), 'action')}, at {where}")))
 

@@ -59,7 +59,7 @@ def journey_document(journey: Journey) -> dict[str, Any]:
         "last_judged": [_judgement(item) for item in last_judged(journey)],
         "actions": [_action(action) for action in journey.actions],
         "acceptances": [_word(word) for word in journey.words],
-        **({"sums": [vars(found) for found in journey.sums]} if journey.sums else {}),
+        **({"sums": [vars(key_sums) for key_sums in journey.sums]} if journey.sums else {}),
         "events": [vars(event) | {"time": _iso(event.time)} for event in events(journey)],
     }
 
@@ -111,8 +111,8 @@ def _show(journey: Journey) -> None:
         _console.print(f"last judged: {judged}")
     _console.print()
     print_table(_console, _copies_table(journey))
-    for found in journey.sums:
-        _console.print(Text(printable(found.text)))
+    for key_sums in journey.sums:
+        _console.print(Text(printable(key_sums.text)))
     happened = [event for event in events(journey) if event.kind not in COPIES]
     if happened:
         _console.print()

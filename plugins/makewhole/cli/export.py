@@ -40,7 +40,7 @@ def export(
     with service_environment(), connect() as journal:
         chosen = next(chosen_windows(journal, pipeline, window, revision))
         shown, stored = shown_values(pipeline), StoredFindings(window=chosen)
-        findings = (finding_document(chosen, found, shown=shown) for found in stored.in_order(journal))
+        findings = (finding_document(chosen, finding, shown=shown) for finding in stored.in_order(journal))
         exported = WindowExport(
             window=chosen,
             document=window_document(journal, chosen),

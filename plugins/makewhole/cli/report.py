@@ -122,9 +122,9 @@ def _counted(document: Mapping[str, Any]) -> Iterator[str]:
 def _repeated(incident: Mapping[str, Any]) -> Iterator[str]:
     """Yield a line for each of the first keys with several records in a topic that nothing feeds."""
     if incident["kind"] == IncidentKind.REPEATED_KEYS.value:
-        for found in incident["detail"]["first"]:
-            places = ", ".join([*found["before"], *found["places"]])
-            yield f"{found['key']} of {incident['topic']}: {REPEATS[found['repeat']]}, at {places}"
+        for entry in incident["detail"]["first"]:
+            places = ", ".join([*entry["before"], *entry["places"]])
+            yield f"{entry['key']} of {incident['topic']}: {REPEATS[entry['repeat']]}, at {places}"
 
 
 def reach_of(document: dict[str, Any]) -> dict[str, Any] | None:

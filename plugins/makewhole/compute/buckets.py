@@ -54,9 +54,9 @@ def buckets_of(names: Iterable[str]) -> int:
     return min((named_bucket(name)[1] for name in names), default=FINEST)
 
 
-def shares_keys(one: str, other: str) -> bool:
+def shares_keys(name: str, other: str) -> bool:
     """Return whether a key can be in both of two buckets, of whatever numbers."""
-    (number, buckets), (other_number, other_buckets) = named_bucket(one), named_bucket(other)
+    (number, buckets), (other_number, other_buckets) = named_bucket(name), named_bucket(other)
     fewer = min(buckets, other_buckets)
     return number % fewer == other_number % fewer
 

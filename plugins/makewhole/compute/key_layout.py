@@ -52,14 +52,14 @@ def column_key_type(column_type: str) -> KeyType | None:
     return _COLUMN_TYPES.get(_MODIFIER.sub("", column_type))
 
 
-def common_type(one: KeyType | None, other: KeyType | None) -> KeyType | None:
+def common_type(kind: KeyType | None, other: KeyType | None) -> KeyType | None:
     """Return the type by which values of two types are compared; None: no value is of both.
 
     A text is read as the other's type. Of `None`, a type of which only the text can be compared, the text is.
     """
-    both = {one, other}
+    both = {kind, other}
     if len(both) == 1:
-        return one or KeyType.STRING
+        return kind or KeyType.STRING
     if both <= {*_TEXTS, None}:
         return KeyType.STRING
     if None in both:

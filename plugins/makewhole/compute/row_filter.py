@@ -76,9 +76,9 @@ class TypedTerm:
 
 
 def _is_ordered(
-    one: FilterValue | None, other: FilterValue | None, compare: Callable[[FilterValue, FilterValue], bool]
+    value: FilterValue | None, other: FilterValue | None, compare: Callable[[FilterValue, FilterValue], bool]
 ) -> bool:
-    return isinstance(one, tuple) and isinstance(other, tuple) and compare(one, other)
+    return isinstance(value, tuple) and isinstance(other, tuple) and compare(value, other)
 
 
 def _may_be_any(value: Any) -> bool:

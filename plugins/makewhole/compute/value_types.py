@@ -235,7 +235,8 @@ class _TypedColumns:
         compared = _filter_type_of(all_compared(self.pipeline).get(term.column, UNITS[unit].type if unit else _TEXT))
         literals = [filter_value(literal, compared) for literal in term.literals]
         is_fit = all(_is_searchable(kind.nature, compared) for _, kind in self.of(term.column))
-        if common is not None and compared != _TEXT and is_fit and not any(isinstance(one, Unread) for one in literals):
+        is_fit = is_fit and not any(isinstance(literal, Unread) for literal in literals)
+        if common is not None and compared != _TEXT and is_fit:
             return compared
         return "int" if decimal_scale(own) is not None else own
 

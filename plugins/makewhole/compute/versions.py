@@ -95,9 +95,9 @@ def version_unit(column_type: str) -> Decimal:
     return Decimal(1) if column_type in ("smallint", "integer", "bigint") else Decimal(0)
 
 
-def are_one_version(one: Decimal | None, other: Decimal | None, unit: Decimal) -> bool:
+def are_one_version(version: Decimal | None, other: Decimal | None, unit: Decimal) -> bool:
     """Return whether two versions are less than `unit` apart, so that a column may hold one for the other."""
-    return one is not None and other is not None and abs(one - other) < unit
+    return version is not None and other is not None and abs(version - other) < unit
 
 
 def is_multiple(number: Decimal, unit: Decimal) -> bool:
@@ -106,10 +106,10 @@ def is_multiple(number: Decimal, unit: Decimal) -> bool:
     return unit == 0 or counted % unit == 0
 
 
-def is_surely_below(one: str, other: str, unit: str) -> pl.Expr:
+def is_surely_below(column: str, other: str, unit: str) -> pl.Expr:
     """Return whether the version in a column is a lower one than that in another, by what the third column holds or
     more: versions that are less apart may be one."""
-    return (pl.col(one) < pl.col(other)) & (pl.col(one) + pl.col(unit) <= pl.col(other))
+    return (pl.col(column) < pl.col(other)) & (pl.col(column) + pl.col(unit) <= pl.col(other))
 
 
 def shown_version(number: Decimal | None) -> int | str | None:
@@ -132,12 +132,12 @@ def are_ordered(numbers: Iterable[Decimal | None]) -> bool:
     return None not in kinds and len(kinds) < 2
 
 
-def is_later_version(one: Decimal | None, other: Decimal | None, unit: Decimal = Decimal(0)) -> bool:
+def is_later_version(version: Decimal | None, other: Decimal | None, unit: Decimal = Decimal(0)) -> bool:
     """Return whether a version surely is a later one than another, which a column holds whose versions are `unit`
     apart."""
-    if one is None or other is None or not are_ordered((one, other)):
+    if version is None or other is None or not are_ordered((version, other)):
         return False
-    return one > other and one >= other + unit
+    return version > other and version >= other + unit
 
 
 def split_versions(numbers: pl.Series) -> tuple[pl.Series, pl.Series]:

@@ -183,11 +183,11 @@ def _read_position(place: YamlPlace) -> dict[str, str]:
         return {}
     section.only(*_PARTS)
     read = {part: section.get(part) for part in _PARTS}
-    found = {part: line.text(values.column) for part, line in read.items() if line is not None}
-    if "partition" not in found or "offset" not in found:
+    columns = {part: line.text(values.column) for part, line in read.items() if line is not None}
+    if "partition" not in columns or "offset" not in columns:
         place.complain("does not name the columns with the partition and the offset", _EXAMPLE)
         return {}
-    return {part: column for part, column in found.items() if column is not None}
+    return {part: column for part, column in columns.items() if column is not None}
 
 
 def note_positions(points: Mapping[str, Point], hops: Sequence[Hop], places: Mapping[str, YamlPlace]) -> None:

@@ -346,26 +346,26 @@ def _access() -> JsonSchema:
 
 
 def _object(properties: Mapping[str, Any], needed: Iterable[str] = ()) -> JsonSchema:
-    found: JsonSchema = {"type": "object", "properties": dict(properties), "additionalProperties": False}
+    schema: JsonSchema = {"type": "object", "properties": dict(properties), "additionalProperties": False}
     required = [*needed]
-    return {**found, "required": required} if required else found
+    return {**schema, "required": required} if required else schema
 
 
 def _mapping(description: str, of: JsonSchema, names: str = "") -> JsonSchema:
-    found: JsonSchema = {"type": "object", "additionalProperties": of}
+    schema: JsonSchema = {"type": "object", "additionalProperties": of}
     if names:
-        found["propertyNames"] = {"pattern": names}
-    return {**found, "description": description} if description else found
+        schema["propertyNames"] = {"pattern": names}
+    return {**schema, "description": description} if description else schema
 
 
 def _text(description: str = "", pattern: str = "") -> JsonSchema:
-    found = {"type": "string", "description": description, "pattern": pattern}
-    return {key: value for key, value in found.items() if value}
+    schema = {"type": "string", "description": description, "pattern": pattern}
+    return {key: value for key, value in schema.items() if value}
 
 
 def _words(of: JsonSchema, description: str = "") -> JsonSchema:
-    found: JsonSchema = {"anyOf": [of, {"type": "array", "items": of, "minItems": 1, "uniqueItems": True}]}
-    return {**found, "description": description} if description else found
+    schema: JsonSchema = {"anyOf": [of, {"type": "array", "items": of, "minItems": 1, "uniqueItems": True}]}
+    return {**schema, "description": description} if description else schema
 
 
 def _whole(least: int = 0) -> JsonSchema:

@@ -221,8 +221,8 @@ def _compose(path: Path, problems: Problems) -> Node | None:
         problems.add(1, "", "is not UTF-8 text", "Save it as YAML in UTF-8")
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        found = f"is not YAML ({error.problem or error.context})"
-        problems.add(mark.line + 1 if mark else 1, "", found, "Mend the syntax at this line or above")
+        fault = f"is not YAML ({error.problem or error.context})"
+        problems.add(mark.line + 1 if mark else 1, "", fault, "Mend the syntax at this line or above")
     except yaml.YAMLError:
         problems.add(1, "", "is not YAML (it has forbidden characters)", "Save it as plain text in UTF-8")
     else:
@@ -240,13 +240,8 @@ def _is_too_deep(text: str, problems: Problems) -> bool:
     for event in yaml.parse(text, Loader=_Loader):
         depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
         if depth > _DEEPEST:
-            found = f"is nested more than {_DEEPEST} deep"
-            problems.add(
-                event.start_mark.line + 1 if event.start_mark else 1,
-                "",
-                found,
-                "A pipeline file has five levels at most",
-            )
+            line, fault = event.start_mark.line + 1 if event.start_mark else 1, f"is nested more than {_DEEPEST} deep"
+            problems.add(line, "", fault, "A pipeline file has five levels at most")
             return True
     return False
 
@@ -258,8 +253,8 @@ def _is_too_large(root: Node, problems: Problems) -> bool:
     size = _size(root, sizes)
     if size.nodes <= _MOST_NODES and size.depth <= _DEEPEST:
         return False
-    found = "holds itself" if size.nodes >= _ENDLESS else "is too large or too deep"
-    problems.add(1, "", f"{found} once its aliases (`*name`) are written out", "Write out what the aliases stand for")
+    fault = "holds itself" if size.nodes >= _ENDLESS else "is too large or too deep"
+    problems.add(1, "", f"{fault} once its aliases (`*name`) are written out", "Write out what the aliases stand for")
     return True
 
 

@@ -107,12 +107,12 @@ class DatasetChunk:
     # A row that is written
 
     def _upsert(self, item: UpsertRow) -> None:
-        found = self.of_key(item.key, is_exact=False)
-        refusal = upsert_refusal(item, [one.row for one in found]) or not_accounted_for(self.description, item)
+        rows = self.of_key(item.key, is_exact=False)
+        refusal = upsert_refusal(item, [key_row.row for key_row in rows]) or not_accounted_for(self.description, item)
         if refusal is not None:
             raise ActionRefusedError(refusal)
         fields = fields_of(item)
-        old = found[0] if item.before else None
+        old = rows[0] if item.before else None
         if old is not None and is_newer(self.point, old, fields):
             raise ActionRefusedError(NEWER)
         values = dict.fromkeys(self.schema.names) if old is None else json.loads(old.image)
@@ -156,7 +156,7 @@ class DatasetChunk:
         values[last] = exact
 
     def _require_filled(self, values: Mapping[str, Any]) -> None:
-        empty = [one.name for one in self.schema if not one.nullable and values[one.name] is None]
+        empty = [column.name for column in self.schema if not column.nullable and values[column.name] is None]
         if empty:
             raise ActionRefusedError.of(
                 RefusalCode.UNFIT, f"the table does not take it: {', '.join(empty)} takes no null"
@@ -179,24 +179,24 @@ class DatasetChunk:
     # Rows that are moved aside
 
     def _move_aside(self, item: QuarantineRows) -> None:
-        found = self.of_key(item.key, is_exact=True)
-        now = [one.row for one in found]
+        rows = self.of_key(item.key, is_exact=True)
+        now = [key_row.row for key_row in rows]
         refusal = quarantine_refusal(item, now)
         if refusal is not None:
             raise ActionRefusedError(refusal)
         stays = survivor_image(item, now)
         for extra in item.extras:
-            self._take(item.seq, EffectKind.MOVED, next(one for one in found if one.row == extra), stays)
+            self._take(item.seq, EffectKind.MOVED, next(key_row for key_row in rows if key_row.row == extra), stays)
 
     # Rows that are put back
 
     def _restore(self, item: RestoreRow) -> None:
-        found, effect = self.of_key(item.key, is_exact=False), item.effect
+        rows, effect = self.of_key(item.key, is_exact=False), item.effect
         if effect.kind in (EffectKind.INSERTED, EffectKind.UPDATED):
-            self._take_back(item, found)
+            self._take_back(item, rows)
             return
         back = [image for (plan, seq, _), image in self.put_back.items() if (plan, seq) == (effect.plan, effect.seq)]
-        require_insertable(effect, [one.row for one in found], back)
+        require_insertable(effect, [key_row.row for key_row in rows], back)
         where = (effect.plan, effect.seq, effect.place)
         if effect.kind is EffectKind.MOVED and where in self.put_back:
             raise ActionRefusedError(BACK_ALREADY)
@@ -206,13 +206,13 @@ class DatasetChunk:
             self.put_back[where] = effect.before or ""
             self.returned[len(self.effects) - 1] = where
 
-    def _take_back(self, item: RestoreRow, found: Sequence[KeyRow]) -> None:
+    def _take_back(self, item: RestoreRow, rows: Sequence[KeyRow]) -> None:
         effect = item.effect
-        left = row_as_left(effect, [one.row for one in found])
+        left = row_as_left(effect, [key_row.row for key_row in rows])
         if left is None:
             self._rows_of_image(effect.after or "{}")
-            raise ActionRefusedError(CHANGED_SINCE_WRITTEN if found else GONE)
-        row = next(one for one in found if one.row == left)
+            raise ActionRefusedError(CHANGED_SINCE_WRITTEN if rows else GONE)
+        row = next(key_row for key_row in rows if key_row.row == left)
         if effect.kind is EffectKind.INSERTED:
             self._take(item.seq, EffectKind.DELETED, row, None)
         else:
@@ -236,7 +236,7 @@ class DatasetChunk:
 
     def _drop(self, row: KeyRow) -> None:
         for rows in self.rows.values():
-            gone = next((one for one in rows if one.origin == row.origin and one.row.image == row.row.image), None)
+            gone = next((held for held in rows if held.origin == row.origin and held.row.image == row.row.image), None)
             if gone is not None:
                 rows.remove(gone)
                 if gone.origin is not None:

@@ -57,9 +57,9 @@ def in_order(rows: Iterable[_Described]) -> list[_Described]:
     """
     before = Counter[str]()
     numbered = []
-    for one in sorted(rows, key=lambda row: (row.time is None, row.time or 0)):
-        before[one.row.text] += 1
-        numbered.append(replace(one, row=replace(one.row, ctid=str(before[one.row.text]))))
+    for described in sorted(rows, key=lambda row: (row.time is None, row.time or 0)):
+        before[described.row.text] += 1
+        numbered.append(replace(described, row=replace(described.row, ctid=str(before[described.row.text]))))
     return numbered
 
 
@@ -82,10 +82,10 @@ def rows_by_key(
     if not wanted:
         return {}
     kinds = next(iter(wanted.values()))[1]
-    found: dict[str, list[_Described]] = {text: [] for text, _ in wanted.values()}
-    for text, row in find(list(found), kinds):
-        found[text].append(row)
-    return {key: found[text] for key, (text, _) in wanted.items() if found[text]}
+    by_text: dict[str, list[_Described]] = {text: [] for text, _ in wanted.values()}
+    for text, row in find(list(by_text), kinds):
+        by_text[text].append(row)
+    return {key: by_text[text] for key, (text, _) in wanted.items() if by_text[text]}
 
 
 def among(rows: pa.Table, point: TablePoint, texts: Sequence[str], kinds: Sequence[KeyType]) -> tuple[pl.Series, Bools]:

@@ -83,7 +83,7 @@ def steps_to(schema: pa.Schema, name: str) -> Sequence[str]:
     Raises:
         KeyError: there is none.
     """
-    for top in sorted((one for one in schema.names if name == one or name.startswith(f"{one}.")), key=len)[::-1]:
+    for top in sorted((head for head in schema.names if name == head or name.startswith(f"{head}.")), key=len)[::-1]:
         parts = _parts(schema.field(top).type, name.removeprefix(top).removeprefix("."))
         if parts is not None:
             return [top, *parts]

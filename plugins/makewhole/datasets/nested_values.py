@@ -27,8 +27,8 @@ def _nested(array: NestedColumn, leaf: ReadColumn, has_objects: bool) -> list[An
         return _nested(array.dictionary_decode(), leaf, has_objects)
     if pa.types.is_map(kind):
         pairs = pa.list_(pa.struct([pa.field("key", kind.key_type), pa.field("value", kind.item_type)]))
-        found = _nested(array.cast(pairs), leaf, has_objects)
-        return [_object(pairs) for pairs in found] if has_objects else found
+        maps = _nested(array.cast(pairs), leaf, has_objects)
+        return [_object(pairs) for pairs in maps] if has_objects else maps
     if pa.types.is_struct(kind):
         parts = [_nested(part, leaf, has_objects) for part in array.flatten()]
         names = [part.name for part in kind]

@@ -129,7 +129,7 @@ def rows_ahead(times: Iterable[pl.Series]) -> RowsAhead:
     """Return the rows with times more than a day after now."""
     limit = _number(datetime.now(UTC) + timedelta(days=1))
     ahead = pl.concat(
-        [pl.Series("t", [], dtype=pl.Int64), *(found.filter(found > limit).alias("t") for found in times)]
+        [pl.Series("t", [], dtype=pl.Int64), *(series.filter(series > limit).alias("t") for series in times)]
     )
     texts = [_text(value) for value in (ahead.min(), ahead.max()) if isinstance(value, int)]
     oldest, newest = texts or (None, None)

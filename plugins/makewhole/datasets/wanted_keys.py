@@ -129,8 +129,8 @@ class WantedKeys:
     def among_texts(self, texts: pl.Series) -> Bools:
         """Return which keys are among these; null is not."""
         if len(self.texts) <= _FEW or self._sorted is None:
-            found: Bools = texts.is_in(self._as_list).fill_null(value=False).to_numpy()
-            return found
+            mask: Bools = texts.is_in(self._as_list).fill_null(value=False).to_numpy()
+            return mask
         hashes = with_hash(pl.DataFrame({"key": texts.fill_null("")}))
         high, low = (hashes[name].to_numpy() for name in ("key_hi", "key_lo"))
         highs, lows = self._sorted
@@ -161,5 +161,5 @@ def _numbers(column: Any) -> Int64s:
     """Return a column as numbers; what is null is -1, which no position has."""
     numbers = pl.from_arrow(column)
     assert isinstance(numbers, pl.Series)
-    found: Int64s = numbers.cast(pl.Int64, strict=False).fill_null(-1).to_numpy()
-    return found
+    positions: Int64s = numbers.cast(pl.Int64, strict=False).fill_null(-1).to_numpy()
+    return positions

@@ -59,10 +59,10 @@ def _parts(value: Mapping[str, Any], kind: ColumnType) -> dict[str, Any]:
 
 
 def _json(value: Any, wanted: type) -> Any:
-    found = json.loads(value, parse_float=Decimal) if isinstance(value, str) else value
-    if not isinstance(found, wanted):
+    parsed = json.loads(value, parse_float=Decimal) if isinstance(value, str) else value
+    if not isinstance(parsed, wanted):
         raise ValueError("no value of its type")
-    return found
+    return parsed
 
 
 def _scalar(value: Any, kind: ColumnType) -> Any:
@@ -137,8 +137,8 @@ def _time(value: Any, kind: ColumnType) -> int:
     match = _CLOCK.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         raise ValueError("no time")
-    found, fraction = time.fromisoformat(match[1]), Decimal(f"0.{match[2] or 0}")
-    seconds = (found.hour * 60 + found.minute) * 60 + found.second
+    clock, fraction = time.fromisoformat(match[1]), Decimal(f"0.{match[2] or 0}")
+    seconds = (clock.hour * 60 + clock.minute) * 60 + clock.second
     number = (seconds + fraction) * _PER_SECOND[kind.unit]
     if number != int(number):
         raise ValueError("finer than the column")

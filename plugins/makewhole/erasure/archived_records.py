@@ -35,14 +35,14 @@ def segments_of(storage: Storage, files: Sequence[StoredFile]) -> dict[str, Segm
     Raises:
         CorruptionError: one of them is not as it was written.
     """
-    found = {}
+    segments = {}
     for file in files:
         if _ARCHIVED.fullmatch(file.path) and not file.path.endswith(REMOVED):
             try:
-                found[file.path] = Segment.from_json(storage.read_bytes(file.path))
+                segments[file.path] = Segment.from_json(storage.read_bytes(file.path))
             except (ValueError, KeyError, TypeError) as error:
                 raise CorruptionError(f"{storage.uri(file.path)} cannot be read; restore it") from error
-    return found
+    return segments
 
 
 def positions_of(rows: Sequence[RowsOfKey], segments: Mapping[str, Segment]) -> Positions:
@@ -54,11 +54,11 @@ def positions_of(rows: Sequence[RowsOfKey], segments: Mapping[str, Segment]) -> 
         assert matched is not None
         ids[matched["folder"], segment.partition].append(segment)
     positions: dict[tuple[str, str, int], set[int]] = defaultdict(set)
-    for found in rows:
-        matched = _IN_POINT.match(found.path)
+    for of_file in rows:
+        matched = _IN_POINT.match(of_file.path)
         if matched is None:
             continue
-        for partition, offset in found.offsets:
+        for partition, offset in of_file.offsets:
             for segment in ids[matched["folder"], partition]:
                 if segment.lo <= offset < segment.hi:
                     positions[segment.topic_id, matched["point"], partition].add(offset)

@@ -49,8 +49,8 @@ def _keys_back(
 ) -> dict[_KeyOfChains, Erasure]:
     """Return the keys in snapshots of windows that were erased on request, also of records that could not be read, each
     with its latest erasure. Most others are left out by sixteen bits of their hashes."""
-    storage, prefixes = context.storage, sorted({one.prefix for one in known})
-    found: dict[_KeyOfChains, Erasure] = {}
+    storage, prefixes = context.storage, sorted({entry.prefix for entry in known})
+    latest: dict[_KeyOfChains, Erasure] = {}
     for number in numbers:
         files = storage.files_below(f"{pipeline}/window={number}")
         whole = _with_keys(context, pipeline, [file.path for file in files if file.path.endswith(".parquet")])
@@ -59,9 +59,9 @@ def _keys_back(
                 keys = part if columns == _COLUMNS else with_hash(part.select(key="business_key").drop_nulls())
                 own = keys.filter((pl.col("key_hi") % _BITS).is_in(prefixes)).unique()
                 for key, key_hash in own.select("key", hash_hex()).iter_rows():
-                    of_key = [one for one in known if one.is_of(key_hash) and not is_spared(path, one.spares)]
-                    found |= {(key, one.spares): one for one in of_key}
-    return found
+                    of_key = [entry for entry in known if entry.is_of(key_hash) and not is_spared(path, entry.spares)]
+                    latest |= {(key, entry.spares): entry for entry in of_key}
+    return latest
 
 
 def _with_keys(context: ErasureContext, pipeline: str, paths: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -74,8 +74,8 @@ def _with_keys(context: ErasureContext, pipeline: str, paths: Sequence[str]) -> 
         except CorruptionError as error:
             unreadable[path] = error
         else:
-            found = next((names for names in (_COLUMNS, _UNREADABLE) if set(names) <= set(columns)), None)
-            wanted |= {} if found is None else {path: found}
+            key_columns = next((names for names in (_COLUMNS, _UNREADABLE) if set(names) <= set(columns)), None)
+            wanted |= {} if key_columns is None else {path: key_columns}
     with context.journal.transaction() as journal:
         require_unnamed(journal, context.storage, pipeline, unreadable)
     return wanted

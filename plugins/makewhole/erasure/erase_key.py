@@ -89,7 +89,7 @@ class Holdings:
         """Return it as JSON has it."""
         return {
             "journal": dict(self.journal),
-            "files": [{"path": found.path, "rows": found.rows} for found in self.files],
+            "files": [{"path": rows.path, "rows": rows.rows} for rows in self.files],
             "archives": dict(self.archives),
             "filters": list(self.filters),
             "half_written": list(self.half_written),
@@ -136,7 +136,7 @@ def holdings_of(context: ErasureContext, key: ErasedKey, before: frozenset[str])
     return Holdings(
         journal=in_journal,
         files=rows,
-        archives={path: found.records for found in rewritten for path in found.contents},
+        archives={path: segment.records for segment in rewritten for path in segment.contents},
         filters=tuple(_filters_of_tails(files, key.pipeline)),
         plans=tuple(plans),
         payloads=payloads,
@@ -182,24 +182,24 @@ def _own_files(storage: Storage, pipeline: str) -> list[StoredFile]:
 
 def _erase(context: ErasureContext, request: EraseRequest, erasure: Erasure, before: frozenset[str]) -> ErasureDone:
     key = request.erased
-    found = holdings_of(context, key, before)
-    at_targets = erase_at_targets(context.journal, request.pipeline, context.connections, found.plans)
-    for path in found.half_written:
+    holdings = holdings_of(context, key, before)
+    at_targets = erase_at_targets(context.journal, request.pipeline, context.connections, holdings.plans)
+    for path in holdings.half_written:
         _note(context, erasure, path, context.storage.sha256(path), None)
         context.storage.remove(path)
-    _rewrite_archives(context, erasure, key, found)
-    payloads = _rewrite_payloads(context, erasure, found)
-    _renew_filters(context, erasure, found)
-    for rows in found.files:
+    _rewrite_archives(context, erasure, key, holdings)
+    payloads = _rewrite_payloads(context, erasure, holdings)
+    _renew_filters(context, erasure, holdings)
+    for rows in holdings.files:
         _rewrite_rows(context, erasure, rows, key)
-    for path in found.filters:
+    for path in holdings.filters:
         context.storage.remove(path)
-    stays = (*at_targets.stays, *_beyond_reach(request.pipeline), *_unsearched(found))
-    _end(context, erasure, key, found, payloads, AtTargets(rows=at_targets.rows, stays=stays))
+    stays = (*at_targets.stays, *_beyond_reach(request.pipeline), *_unsearched(holdings))
+    _end(context, erasure, key, holdings, payloads, AtTargets(rows=at_targets.rows, stays=stays))
     return ErasureDone(
         erasure=erasure.id,
         key_mac=erasure.key_mac,
-        holdings=found,
+        holdings=holdings,
         rows_at_targets=at_targets.rows,
         stays=stays,
     )
@@ -207,30 +207,30 @@ def _erase(context: ErasureContext, request: EraseRequest, erasure: Erasure, bef
 
 def _beyond_reach(pipeline: Pipeline) -> list[str]:
     """Return what is published for everyone, and is not taken back."""
-    names = ", ".join(sorted(one.point for one in pipeline.publish))
+    names = ", ".join(sorted(publish.point for publish in pipeline.publish))
     return [f"records of {names} that were published for everyone stay where they were published"] if names else []
 
 
-def _unsearched(found: Holdings) -> list[str]:
+def _unsearched(holdings: Holdings) -> list[str]:
     return [
         f"{path} cannot be searched for the key, as the keys of its snapshot were removed: remove the archive, too"
-        for path in found.unsearched
+        for path in holdings.unsearched
     ]
 
 
-def _rewrite_archives(context: ErasureContext, erasure: Erasure, key: ErasedKey, found: Holdings) -> None:
+def _rewrite_archives(context: ErasureContext, erasure: Erasure, key: ErasedKey, holdings: Holdings) -> None:
     files = context.storage.files_below(key.pipeline)
     segments = segments_of(context.storage, files)
-    for segment in rewritten_segments(context.storage, segments, positions_of(found.files, segments)):
+    for segment in rewritten_segments(context.storage, segments, positions_of(holdings.files, segments)):
         for path, content in segment.contents.items():
             _replace(context, erasure, path, content)
 
 
-def _rewrite_payloads(context: ErasureContext, erasure: Erasure, found: Holdings) -> dict[str, str | None]:
+def _rewrite_payloads(context: ErasureContext, erasure: Erasure, holdings: Holdings) -> dict[str, str | None]:
     """Write the payloads of plans again without those of a key; return the SHA-256 of the files of now by plan."""
-    hashes = {plan.id: plan.payload_sha256 for plan in found.plans}
-    for plan in found.plans:
-        path = found.payloads.get(plan.id)
+    hashes = {plan.id: plan.payload_sha256 for plan in holdings.plans}
+    for plan in holdings.plans:
+        path = holdings.payloads.get(plan.id)
         if path is not None:
             content = payloads_without(context.storage, path, plan.seqs)
             _replace(context, erasure, path, content)
@@ -257,11 +257,11 @@ def _rewrite_rows(context: ErasureContext, erasure: Erasure, rows: RowsOfKey, ke
     renew_filter(context.storage, rows)
 
 
-def _renew_filters(context: ErasureContext, erasure: Erasure, found: Holdings) -> None:
+def _renew_filters(context: ErasureContext, erasure: Erasure, holdings: Holdings) -> None:
     """Make the filters of files of the key index that this erasure wrote again before it was killed."""
     with context.journal.transaction() as journal:
         written = erasures.done(journal, erasure)["files"]
-    for path in sorted(written.keys() - {rows.path for rows in found.files}):
+    for path in sorted(written.keys() - {rows.path for rows in holdings.files}):
         rows = RowsOfKey(path=path, rows=0)
         if rows.is_index and written[path]["became"] is not None:
             renew_filter(context.storage, rows)
@@ -277,7 +277,7 @@ def _end(
     context: ErasureContext,
     erasure: Erasure,
     key: ErasedKey,
-    found: Holdings,
+    holdings: Holdings,
     payloads: Mapping[str, str | None],
     at_targets: AtTargets,
 ) -> None:
@@ -289,8 +289,8 @@ def _end(
     assert context.signing_key is not None
     with context.journal.transaction(idle_seconds=60) as journal:
         require_files(journal, key.pipeline)
-        erasures.require_complete(journal, key, found.plans)
-        for plan in found.plans:
+        erasures.require_complete(journal, key, holdings.plans)
+        for plan in holdings.plans:
             erasures.forget_actions(journal, erasure, key, plan, payloads[plan.id])
             erasures.note_plan(journal, erasure, plan, hash_of_now(journal, key.pipeline, plan, payloads[plan.id]))
         erasures.forget_rows(journal, erasure, key)
@@ -304,7 +304,7 @@ def _end(
             "asked_at": erasure.asked_at.isoformat(),
             "erased_at": datetime.now(UTC).isoformat(),
             "reason": erasure.reason,
-            "journal": dict(found.journal),
+            "journal": dict(holdings.journal),
             "rows_at_targets": at_targets.rows,
             "stays": list(at_targets.stays),
             **erasures.done(journal, erasure),

@@ -58,7 +58,7 @@ def require_unnamed(
 def unsearchable_archives(journal: PgConnection, key: ErasedKey, paths: Collection[str]) -> list[str]:
     """Return the archives, by their folders, whose records were read into files that are gone: nothing says any more
     which of them are of a key."""
-    archives = {found["archive"] for path in paths if (found := _SEGMENT.fullmatch(path)) is not None}
+    archives = {matched["archive"] for path in paths if (matched := _SEGMENT.fullmatch(path)) is not None}
     read = {path.split(_KEYS, 1)[0] for path in paths if _KEYS in path}
     left = sorted(f"{folder}/archive" for folder in {path.removesuffix("/archive") for path in archives} - read)
     return [path for path in left if not is_spared(f"{path}/", key.spares) and _had_keys(journal, key.pipeline, path)]

@@ -50,8 +50,8 @@ class SearchedFiles:
 
 def is_spared(path: str, spares: Collection[str]) -> bool:
     """Return whether a file is of one of some points, or of a hop from it."""
-    found = _OF_POINT.match(path)
-    return found is not None and found["point"] in spares
+    matched = _OF_POINT.match(path)
+    return matched is not None and matched["point"] in spares
 
 
 def search_files(storage: Storage, files: Iterable[StoredFile], key: ErasedKey) -> SearchedFiles:
@@ -65,11 +65,11 @@ def search_files(storage: Storage, files: Iterable[StoredFile], key: ErasedKey) 
         if is_spared(file.path, key.spares):
             continue
         try:
-            found = _rows_in(storage, file.path, key)
+            of_file = _rows_in(storage, file.path, key)
         except CorruptionError as error:
             unreadable[file.path] = error
         else:
-            rows += [found] if found.rows else []
+            rows += [of_file] if of_file.rows else []
     return SearchedFiles(rows=tuple(rows), unreadable=unreadable)
 
 
@@ -123,16 +123,16 @@ class WrittenInstead:
     sha256: str
 
 
-def write_without(storage: Storage, found: RowsOfKey, key: ErasedKey) -> WrittenInstead:
+def write_without(storage: Storage, rows: RowsOfKey, key: ErasedKey) -> WrittenInstead:
     """Write a file again without the rows of a key, beside it."""
-    columns = storage.columns(found.path)
+    columns = storage.columns(rows.path)
     where = _is_of_key(columns, key)
     assert where is not None
     never_null = [name for name, may_be_null in columns.items() if not may_be_null]
-    groups = storage.row_groups(found.path)
-    if found.is_index:
+    groups = storage.row_groups(rows.path)
+    if rows.is_index:
         groups = iter([pl.concat(groups)])
-    with storage.parquet_instead(found.path, never_null, is_sorted=found.is_index) as instead:
+    with storage.parquet_instead(rows.path, never_null, is_sorted=rows.is_index) as instead:
         empty: pl.DataFrame | None = None
         has_rows = False
         for group in groups:
@@ -143,16 +143,16 @@ def write_without(storage: Storage, found: RowsOfKey, key: ErasedKey) -> Written
             empty = left.clear()
         if not has_rows and empty is not None:
             instead.append(empty)
-    return WrittenInstead(path=instead.path, instead_of=found.path, sha256=instead.sha256)
+    return WrittenInstead(path=instead.path, instead_of=rows.path, sha256=instead.sha256)
 
 
-def renew_filter(storage: Storage, found: RowsOfKey) -> None:
+def renew_filter(storage: Storage, rows: RowsOfKey) -> None:
     """Make the filter beside a file know its keys of now; that of a snapshot's file is made when it is asked for."""
-    beside = filter_path(found.path)
-    if not found.is_index:
+    beside = filter_path(rows.path)
+    if not rows.is_index:
         storage.remove(beside)
         return
-    halves = storage.read_parquet([found.path], list(HASH))
+    halves = storage.read_parquet([rows.path], list(HASH))
     keys = pl.DataFrame(schema=HASHES) if halves is None else halves
     content = build_filter(*(np.asarray(keys[name].to_numpy(), dtype=np.uint64) for name in HASH))
-    storage.write_bytes(beside, named_filter(found.path, content))
+    storage.write_bytes(beside, named_filter(rows.path, content))

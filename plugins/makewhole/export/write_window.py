@@ -54,7 +54,7 @@ def export_window(journal: PgConnection, storage: Storage, export: WindowExport,
             writer.add_lines(archive.ACTIONS, copied_lines(journal, stored.plan.id))
         signed = erasures.signed_erasures(journal, window.pipeline)
         if signed:
-            writer.add_json(archive.ERASURES, [plain(one) for one in signed])
+            writer.add_json(archive.ERASURES, [plain(erasure) for erasure in signed])
         if export.ring.keys:
             pems = [key.pem().encode() for _, key in sorted(export.ring.keys.items())]
             writer.add_lines(archive.PUBLIC_KEYS, pems)

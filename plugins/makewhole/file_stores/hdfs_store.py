@@ -47,8 +47,8 @@ class HdfsStore:
             except FileNotFoundError:
                 return []
             with as_changed(self.root):
-                found = list(self.client.list_status(top, recursive=True))
-            return sorted(self._listed(status) for status in found if not status.isdir)
+                statuses = list(self.client.list_status(top, recursive=True))
+            return sorted(self._listed(status) for status in statuses if not status.isdir)
 
     def find(self, path: str) -> FileEntry | None:
         with answering(self.root):

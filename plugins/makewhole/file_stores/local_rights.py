@@ -60,8 +60,8 @@ def _attributes(path: str) -> Mapping[str, bytes]:
         if error.errno != ENOTSUP:
             raise
         return {}
-    found = ((name, _attribute(path, name)) for name in names)
-    return {name: value for name, value in found if value is not None}
+    attributes = ((name, _attribute(path, name)) for name in names)
+    return {name: value for name, value in attributes if value is not None}
 
 
 def _attribute(path: str, name: str) -> bytes | None:

@@ -43,7 +43,7 @@ def bucket_and_prefix(path: str) -> str:
         RefusedError: it names no bucket.
     """
     parts = urlsplit(path)
-    found = f"{parts.netloc}{parts.path}".strip("/")
-    if not found:
+    location = f"{parts.netloc}{parts.path}".strip("/")
+    if not location:
         raise RefusedError(f"{path} names no bucket; write s3://<bucket>/<prefix>")
-    return found
+    return location

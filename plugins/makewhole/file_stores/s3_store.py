@@ -35,8 +35,8 @@ class S3Store:
     def list(self, folder: str = "") -> Sequence[FileEntry]:
         with answering(self.root):
             selector = fs.FileSelector(self._full(folder).rstrip("/"), allow_not_found=True, recursive=True)
-            found = self.client.get_file_info(selector)
-            return sorted(self._listed(info) for info in found if info.type is fs.FileType.File)
+            infos = self.client.get_file_info(selector)
+            return sorted(self._listed(info) for info in infos if info.type is fs.FileType.File)
 
     def find(self, path: str) -> FileEntry | None:
         with answering(self.root):

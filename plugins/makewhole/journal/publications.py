@@ -72,11 +72,11 @@ def begin(journal: PgConnection, window: Window, publish: Publish, *, root: str,
     pipeline, point, places = window.pipeline, publish.point, {"root": root, "topic": topic}
     of_window = {"pipeline": pipeline, "number": window.number, "point": point, "wanted": Json(asdict(publish))}
     _run(journal, "insert_publication", id=uuid4().hex, **of_window, **places)
-    found = records(Publication, _run(journal, "at_places", **places))
-    wanted = [one for one in found if (one.pipeline, one.point, one.root, one.topic) == (pipeline, point, root, topic)]
-    if len(found) == len(wanted) == 1:
+    rows = records(Publication, _run(journal, "at_places", **places))
+    wanted = [row for row in rows if (row.pipeline, row.point, row.root, row.topic) == (pipeline, point, root, topic)]
+    if len(rows) == len(wanted) == 1:
         return wanted[0]
-    other = next(one for one in found if one not in wanted)
+    other = next(row for row in rows if row not in wanted)
     raise RefusedError(
         f"{pipeline}: {point} cannot be published to {root}{' and ' + topic if topic else ''}: "
         f"{other.root}{' with ' + other.topic if other.topic else ''} has what is published of {other.point} of "
@@ -86,7 +86,7 @@ def begin(journal: PgConnection, window: Window, publish: Publish, *, root: str,
 
 def reload(journal: PgConnection, publication: Publication) -> Publication:
     """Return a publication as it is now."""
-    return next(one for one in of_pipeline(journal, publication.pipeline) if one.id == publication.id)
+    return next(row for row in of_pipeline(journal, publication.pipeline) if row.id == publication.id)
 
 
 def of_pipeline(journal: PgConnection, pipeline: str) -> list[Publication]:
@@ -108,7 +108,7 @@ def published(journal: PgConnection, publication: Publication) -> list[Published
 
 def files(journal: PgConnection, publication: Publication, windows: Iterable[PublishedWindow]) -> list[dict[str, Any]]:
     """Return the files that the manifests of published windows name, window by window."""
-    ordinals = [one.ordinal for one in windows]
+    ordinals = [window.ordinal for window in windows]
     rows = _run(journal, "published_files", publication=publication.id, ordinals=ordinals) if ordinals else []
     return [file for (of_window,) in rows for file in of_window]
 

@@ -136,5 +136,5 @@ def revoked(journal: PgConnection) -> list[RevokedCertificate]:
 
 def certified(journal: PgConnection, pipeline: str) -> Certified:
     """Return how far a pipeline is certified."""
-    [found] = records(Certified, _run(journal, "reaches", pipeline=pipeline))
-    return found
+    [reach] = records(Certified, _run(journal, "reaches", pipeline=pipeline))
+    return reach

@@ -32,8 +32,8 @@ def keys_held(storage: Storage, manifests: Sequence[Mapping[str, Any]], keys: pl
     """
     files = list(_files_asked(manifests, keys))
     with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
-        found = pool.map(lambda one: _keys_of_file(storage, *one), files)
-        return {key for held in found for key in held}
+        by_file = pool.map(lambda file: _keys_of_file(storage, *file), files)
+        return {key for held in by_file for key in held}
 
 
 def _files_asked(manifests: Sequence[Mapping[str, Any]], keys: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:

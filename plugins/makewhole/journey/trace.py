@@ -160,9 +160,9 @@ def _sums(pipeline: Pipeline, stops: Sequence[Stop]) -> Iterator[KeySums]:
     copies = {stop.point: stop.copies for stop in stops if stop.searched and not stop.problems}
     for hop in pipeline.hops:
         is_known = hop.source in copies and hop.target in copies
-        found = key_sums(pipeline, hop, copies[hop.source], copies[hop.target]) if is_known else None
-        if found is not None and (copies[hop.source] or copies[hop.target]):
-            yield found
+        sums = key_sums(pipeline, hop, copies[hop.source], copies[hop.target]) if is_known else None
+        if sums is not None and (copies[hop.source] or copies[hop.target]):
+            yield sums
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -184,16 +184,16 @@ class _PageCommits:
     @classmethod
     def of(cls, page: LogPage, batches: Iterable[Batch], walk: _Walk) -> "_PageCommits":
         """Decode the batches of a page that may have any: those with the group's name in them, and compressed ones."""
-        found, names = cls(), list(_places(page.data, walk.name))
+        commits, names = cls(), list(_places(page.data, walk.name))
         wanted = (batch for batch in batches if batch.codec or _is_in(batch, names))
-        items = list(found._to_decode(page, wanted))
+        items = list(commits._to_decode(page, wanted))
         by_offset = {at: item.batch for item in items for at in range(item.batch.base_offset, item.batch.end_offset)}
         for part in decode(0, items, ("offset", "key", "value")) if items else ():
-            found.unreadable.update(by_offset[place.offset].base_offset for place in part.undecodable)
+            commits.unreadable.update(by_offset[place.offset].base_offset for place in part.undecodable)
             for at, partition, next_offset in _commits_in(part.columns, walk):
                 commit = _Commit(at=at, partition=partition, next_offset=next_offset, batch=by_offset[at])
-                found.by_batch.setdefault(commit.batch.base_offset, []).append(commit)
-        return found
+                commits.by_batch.setdefault(commit.batch.base_offset, []).append(commit)
+        return commits
 
     def _to_decode(self, page: LogPage, batches: Iterable[Batch]) -> Iterator[BatchToDecode]:
         for batch in batches:
@@ -206,16 +206,16 @@ class _PageCommits:
                 yield BatchToDecode(batch, data, batch.base_offset, batch.end_offset, is_aborted=False)
 
 
-def _take(batch: Batch, page: LogPage, found: _PageCommits, walk: _Walk) -> None:
+def _take(batch: Batch, page: LogPage, commits: _PageCommits, walk: _Walk) -> None:
     """Take a sound batch, with the commits in it. One that was compacted, or cannot be read, may have had others."""
     if batch.is_control:
         walk.marker(batch, is_commit=marker_type(batch, page.data) == COMMIT_MARKER)
         return
     walk.data(batch)
-    is_whole = batch.is_dense and batch.base_offset not in found.unreadable
+    is_whole = batch.is_dense and batch.base_offset not in commits.unreadable
     if not is_whole:
         walk.hole(batch.end_offset)
-    for commit in found.by_batch.get(batch.base_offset, []):
+    for commit in commits.by_batch.get(batch.base_offset, []):
         walk.commit(commit)
 
 

@@ -29,15 +29,15 @@ def answer(ask: Ask, questions: Questions[_Found]) -> _Found:
         while True:
             epoch = questions.send(ask(epoch))
     except StopIteration as end:
-        found: _Found = end.value
-        return found
+        result: _Found = end.value
+        return result
 
 
 def answer_all(
     ask: Callable[[Mapping[int, int]], Mapping[int, EpochEnd | None]], questions: Mapping[int, Questions[_Found]]
 ) -> dict[int, _Found]:
     """Return what `answer` does of many partitions: the next questions of all of them are asked at once."""
-    found: dict[int, _Found] = {}
+    results: dict[int, _Found] = {}
     answers: Mapping[int, EpochEnd | None] = {}
     waiting = dict(questions)
     is_first = True
@@ -47,10 +47,10 @@ def answer_all(
             try:
                 epochs[partition] = next(own) if is_first else own.send(answers[partition])
             except StopIteration as end:
-                found[partition] = end.value
+                results[partition] = end.value
         waiting = {partition: waiting[partition] for partition in epochs}
         answers, is_first = ask(epochs) if epochs else {}, False
-    return found
+    return results
 
 
 def epochs_of(ask: Ask, newest: int, lo: int, hi: int) -> Epochs:

@@ -109,8 +109,8 @@ class TopicLog(ClosingContext):
 
     def committed(self, group: str) -> dict[int, int | None]:
         """Return per partition the offset that the group will read next; None where it has committed nothing."""
-        found = self.committed_with_epochs(group)
-        return {partition: None if position is None else position.offset for partition, position in found.items()}
+        positions = self.committed_with_epochs(group)
+        return {partition: None if position is None else position.offset for partition, position in positions.items()}
 
     def committed_with_epochs(self, group: str) -> dict[int, CommittedOffset | None]:
         """Return what `committed` does, with the leader epochs that the group has committed."""
@@ -193,7 +193,7 @@ def _epoch_ends_attempt(
     async def attempt() -> dict[int, EpochEnd | None]:
         leaders = (await cluster.topic(topic)).leaders
         ends: dict[int, EpochEnd | None] = {}
-        for leader, partitions in _by_leader({one: leaders.get(one, _NONE) for one in epochs}).items():
+        for leader, partitions in _by_leader({number: leaders.get(number, _NONE) for number in epochs}).items():
             wanted = {partition: epochs[partition] for partition in partitions}
             response = await cluster.ask(leader, LeaderEpochEndRequest(topic, wanted))
             for code, partition, epoch, end_offset in response.topics[0][1]:

@@ -57,19 +57,20 @@ def newest_records(connection: KafkaConnection, topic: str) -> list[SampledRecor
 
 
 def _read(consumer: Consumer, ends: Mapping[int, int]) -> list[SampledRecord]:
-    """Return records until each partition is at its end, or time is up: behind markers there may be none."""
-    found: list[SampledRecord] = []
+    """Return records until each partition is at its end, none came for a second (behind markers there may be none), or
+    time is up."""
+    records: list[SampledRecord] = []
     left, deadline = dict(ends), time.monotonic() + _SECONDS
     while left and time.monotonic() < deadline:
         message = consumer.poll(1.0)
         if message is None or message.error() is not None:
-            if found:
+            if records:
                 break
             continue
         partition, offset = message.partition(), message.offset()
         assert partition is not None
         assert offset is not None
-        found.append(SampledRecord(key=message.key(), value=message.value()))
+        records.append(SampledRecord(key=message.key(), value=message.value()))
         if offset + 1 >= left.get(partition, 0):
             left.pop(partition, None)
-    return found
+    return records

@@ -58,8 +58,8 @@ class ScratchRecords:
 def topic_id(connection: KafkaConnection, topic: str) -> str | None:
     """Return the id of a topic; None: there is none of this name."""
     with _translated(connection, f"topic {topic}"):
-        found = AdminClient(client_properties(connection)).list_topics(timeout=_SECONDS).topics
-    return describe_topic(connection, topic).topic_id if topic in found else None
+        topics = AdminClient(client_properties(connection)).list_topics(timeout=_SECONDS).topics
+    return describe_topic(connection, topic).topic_id if topic in topics else None
 
 
 def make_topic(connection: KafkaConnection, topic: str, keep: timedelta) -> str:
@@ -85,11 +85,11 @@ def make_topic(connection: KafkaConnection, topic: str, keep: timedelta) -> str:
 def _id_of_new(connection: KafkaConnection, topic: str) -> str:
     """Return the id of a topic that was made just now; the brokers may not know it at once."""
     deadline = time.monotonic() + _SECONDS
-    while (found := topic_id(connection, topic)) is None:
+    while (new_id := topic_id(connection, topic)) is None:
         if time.monotonic() > deadline:
             raise TransientError(f"Kafka {connection.id} does not know topic {topic} yet, which was made; try again")
         time.sleep(0.2)
-    return found
+    return new_id
 
 
 def is_empty(connection: KafkaConnection, topic: str) -> bool:
@@ -203,8 +203,8 @@ def _translated(connection: KafkaConnection, what: str) -> Iterator[None]:
     try:
         yield
     except (KafkaException, TimeoutError) as error:
-        found = error.args[0] if isinstance(error, KafkaException) else None
-        code, name = (found.code(), found.name()) if found is not None else (None, "no answer")
+        cause = error.args[0] if isinstance(error, KafkaException) else None
+        code, name = (cause.code(), cause.name()) if cause is not None else (None, "no answer")
         if code in (*_REFUSED, _GROUP_REFUSED):
             raise PermanentError(
                 f"Kafka {connection.id}: {what} ({name}); grant the self-check Create, Read, Write and Describe on its "

@@ -107,7 +107,7 @@ def by_ids(selection: Selection, findings: Iterable[Finding]) -> Selection:
     key."""
     if not selection.names:
         return selection
-    return replace(selection, names=tuple(sorted({finding_id(one.hop, one.key_hash) for one in findings})))
+    return replace(selection, names=tuple(sorted({finding_id(finding.hop, finding.key_hash) for finding in findings})))
 
 
 def is_finding_id(name: str) -> bool:

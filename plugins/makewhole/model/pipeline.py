@@ -106,12 +106,12 @@ class Pipeline:
         Raises:
             RefusedError: the file has no such hop, or not any more.
         """
-        found = next((hop for hop in self.hops if hop.name == name), None)
-        if found is None:
+        named_hop = next((hop for hop in self.hops if hop.name == name), None)
+        if named_hop is None:
             raise RefusedError(
                 f"pipeline {self.name} has no hop {name} any more; put it back into its file until the window is closed"
             )
-        return found
+        return named_hop
 
     def place_of(self, name: str) -> str:
         """Return what distinguishes the place of a point: two points that are one table or topic have the same."""

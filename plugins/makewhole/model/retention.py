@@ -89,15 +89,15 @@ def mac_of(secret: str, key_hash: str) -> str:
 def erased_among(erasures: Iterable[Erasure], key_hashes: Iterable[str]) -> dict[str, str]:
     """Return those of some keys, by their hashes, that were erased on request, each with the sentence that says so."""
     by_prefix: dict[int, list[Erasure]] = {}
-    found = {}
+    sentences = {}
     blind = set[str]()
     for erasure in erasures:
         by_prefix.setdefault(erasure.prefix, []).append(erasure)
         blind.add(erasure.blind)
     for key in key_hashes if by_prefix else ():
         if key in blind:
-            found[key] = "erased on request"
-        for one in by_prefix.get(prefix_of(key), ()):
-            if one.is_of(key):
-                found[key] = one.sentence
-    return found
+            sentences[key] = "erased on request"
+        for candidate in by_prefix.get(prefix_of(key), ()):
+            if candidate.is_of(key):
+                sentences[key] = candidate.sentence
+    return sentences

@@ -15,9 +15,9 @@ def number(value: int) -> str:
     return f"{value:,}"
 
 
-def counted(value: int, one: str, many: str | None = None) -> str:
+def counted(value: int, noun: str, many: str | None = None) -> str:
     """Format a number with its noun: `1 record`, `2 records`."""
-    return f"{value:,} {one if value == 1 else many or one + 's'}"
+    return f"{value:,} {noun if value == 1 else many or noun + 's'}"
 
 
 def duration(milliseconds: int) -> str:
@@ -97,7 +97,7 @@ def repeated_keys_text(topic: str, detail: Mapping[str, Any]) -> str:
     if not detail["keys"]:
         return f"no {name} of {topic} has a second record{also}"
     kinds = [f"{detail[repeat]:,} {text}" for repeat, text in REPEATS.items() if detail[repeat]]
-    places = [str([*found["places"]][-1]) for found in detail["first"][:_LISTED_MOST]]
+    places = [str([*entry["places"]][-1]) for entry in detail["first"][:_LISTED_MOST]]
     more = ", …" if detail["keys"] > len(places) else ""
     have = "has several records" if detail["keys"] == 1 else "have several records each"
     counts = f"{counted(detail['keys'], name)} of {topic} {have}: {', '.join(kinds)}"

@@ -77,15 +77,11 @@ def _hash(words: UInt64s, length: int) -> tuple[np.uint64, np.uint64]:
     """Return the lower and the upper half of the hash of a line."""
     low, high = np.uint64(length) * _PRIME_1, _NONE
     for first in (16, 0):
-        last = length - 16 - first
-        one, two, three, four = (
-            _word(words, first),
-            _word(words, first + 8),
-            _word(words, last),
-            _word(words, last + 8),
-        )
-        low = (low + _folded_product(one ^ _SECRET[first // 4], two ^ _SECRET[first // 4 + 1])) ^ (three + four)
-        high = (high + _folded_product(three ^ _SECRET[first // 4 + 2], four ^ _SECRET[first // 4 + 3])) ^ (one + two)
+        last, at = length - 16 - first, first // 4
+        word_1, word_2 = _word(words, first), _word(words, first + 8)
+        word_3, word_4 = _word(words, last), _word(words, last + 8)
+        low = (low + _folded_product(word_1 ^ _SECRET[at], word_2 ^ _SECRET[at + 1])) ^ (word_3 + word_4)
+        high = (high + _folded_product(word_3 ^ _SECRET[at + 2], word_4 ^ _SECRET[at + 3])) ^ (word_1 + word_2)
     mixed = low * _PRIME_1 + high * _PRIME_4 + np.uint64(length) * _PRIME_2
     return _avalanched(low + high), _NONE - _avalanched(mixed)
 
@@ -107,9 +103,9 @@ def _word(words: UInt64s, at: int) -> np.uint64:
 
 
 @inlined
-def _folded_product(one: np.uint64, other: np.uint64) -> np.uint64:
+def _folded_product(factor: np.uint64, other: np.uint64) -> np.uint64:
     """Return the two halves of a product of 128 bits, one XOR the other."""
-    a, b, c, d = one >> _32, one & _ALL, other >> _32, other & _ALL
+    a, b, c, d = factor >> _32, factor & _ALL, other >> _32, other & _ALL
     low, crossed = b * d, a * d
     middle = (low >> _32) + (crossed & _ALL) + b * c
     high = a * c + (crossed >> _32) + (middle >> _32)

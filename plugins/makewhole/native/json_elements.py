@@ -70,8 +70,8 @@ def find_elements(values: JsonValues, division: Division, deepest: int) -> Eleme
         member_counts=np.zeros(count, dtype=np.int64),
         elements=np.empty((_most_elements(*values), 2), dtype=np.int32),
     )
-    found = _find(tuple(values), tuple(division), tuple(places), np.empty(deepest - 1, dtype=np.uint8))
-    return places._replace(elements=places.elements[:found])
+    element_count = _find(tuple(values), tuple(division), tuple(places), np.empty(deepest - 1, dtype=np.uint8))
+    return places._replace(elements=places.elements[:element_count])
 
 
 @compiled
@@ -130,7 +130,7 @@ def _find_members(
     content: UInt8s, at: int, end: int, names: Division, places: ElementPlaces, row: int, open_brackets: UInt8s
 ) -> tuple[int, int]:
     """Note the wanted members of a value, and return where the one on the way to the array has its own (-1: left)."""
-    found, past, wanted, watched = -1, -1, 0, 0
+    value_at, past, wanted, watched = -1, -1, 0, 0
     at, is_last = _first_member(content, _skip_spaces(content, at, end), end), False
     while not is_last:
         name_end, start, value_end = _member(content, at, end, open_brackets)
@@ -145,12 +145,12 @@ def _find_members(
             places.members[row, member, 0], places.members[row, member, 1] = at, value_end
             places.member_counts[row] = member + 1
         if _is_name(content, at + 1, name_end - 1, names.path, names.path_edges, 0):
-            found, past = start, value_end
+            value_at, past = start, value_end
         number = _number_of(content, at + 1, name_end - 1, names.watched, names.watched_edges)
         watched |= 0 if number < 0 else 1 << number
         at, is_last = _next_member(content, value_end, end)
     is_whole = at >= 0 and _skip_spaces(content, at, end) == end
-    return (found, past) if is_whole and not _has_set(watched, names.watched_sets) else _NOWHERE
+    return (value_at, past) if is_whole and not _has_set(watched, names.watched_sets) else _NOWHERE
 
 
 @inlined
@@ -167,18 +167,18 @@ def _find_member(
     content: UInt8s, at: int, end: int, text: UInt8s, edges: Int64s, level: int, open_brackets: UInt8s
 ) -> tuple[int, int]:
     """Return where the object at `[at, end)` has the value of the name; -1: it has none, or two, or is no object."""
-    found, past, is_last = -1, -1, False
+    value_at, past, is_last = -1, -1, False
     at = _first_member(content, at, end)
     while not is_last:
         name_end, start, value_end = _member(content, at, end, open_brackets)
         if value_end < 0:
             return _NOWHERE
         if _is_name(content, at + 1, name_end - 1, text, edges, level):
-            if found >= 0:
+            if value_at >= 0:
                 return _NOWHERE
-            found, past = start, value_end
+            value_at, past = start, value_end
         at, is_last = _next_member(content, value_end, end)
-    return (found, past) if at >= 0 else _NOWHERE
+    return (value_at, past) if at >= 0 else _NOWHERE
 
 
 @inlined

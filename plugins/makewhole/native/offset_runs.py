@@ -28,9 +28,9 @@ def among_runs(codes: tuple[Int64s, Int64s], by_partition: Int64s, bits: int, ru
     place of the partition, and the offset in so many bits behind it."""
     partitions, offsets = map(read_only, codes)
     first, last = map(read_only, runs)
-    found = np.zeros(len(partitions), dtype=np.bool_)
-    _among(partitions, offsets, read_only(by_partition), bits, first, last, found)
-    return found
+    mask = np.zeros(len(partitions), dtype=np.bool_)
+    _among(partitions, offsets, read_only(by_partition), bits, first, last, mask)
+    return mask
 
 
 @compiled
@@ -43,7 +43,7 @@ def _mark(partitions: Int64s, offsets: Int64s, by_partition: Int64s, least: int,
 
 @compiled
 def _among(
-    partitions: Int64s, offsets: Int64s, by_partition: Int64s, bits: int, first: Int64s, last: Int64s, found: Bools
+    partitions: Int64s, offsets: Int64s, by_partition: Int64s, bits: int, first: Int64s, last: Int64s, mask: Bools
 ) -> None:
     run = 0
     for row in range(len(partitions)):
@@ -63,4 +63,4 @@ def _among(
                 else:
                     high = middle
             run = max(low - 1, 0)
-        found[row] = first[run] <= code <= last[run]
+        mask[row] = first[run] <= code <= last[run]

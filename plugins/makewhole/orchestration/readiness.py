@@ -24,10 +24,10 @@ def require_ready(pipeline: Pipeline) -> None:
     """
     from makewhole.window.readiness.mistakes import Weight
 
-    found = look_at_all(pipeline)
-    for problem in (*found.of(Weight.REPAIRS), *found.of(Weight.ADVICE)):
+    readiness = look_at_all(pipeline)
+    for problem in (*readiness.of(Weight.REPAIRS), *readiness.of(Weight.ADVICE)):
         logger.warning("%s", problem)
-    found.require()
+    readiness.require()
 
 
 def look_at_all(pipeline: Pipeline) -> "Readiness":
@@ -44,23 +44,23 @@ def look_at_all(pipeline: Pipeline) -> "Readiness":
     )
     from makewhole.window.readiness.spark import SPARK_CONNECTION, look_at_machine, look_at_spark
 
-    found = Readiness()
-    look_at_journal(found)
-    if not found.failed:
-        with found.asking(f"deployment of {pipeline.name}", "journal"):
+    readiness = Readiness()
+    look_at_journal(readiness)
+    if not readiness.failed:
+        with readiness.asking(f"deployment of {pipeline.name}", "journal"):
             require_own(pipeline.name)
-    look_at_storage(found)
-    look_at_chain(found, found, pipeline.name)
-    look_at_signing_key(found, signing_key)  # a window that could not be certified is not begun
+    look_at_storage(readiness)
+    look_at_chain(readiness, readiness, pipeline.name)
+    look_at_signing_key(readiness, signing_key)  # a window that could not be certified is not begun
     spark = _fields(SPARK_CONNECTION)
-    look_at_spark(found, spark)
-    look_at_machine(found, spark)
-    look_at_points(found, pipeline)
-    with found.asking("groups of approvers", "MAKEWHOLE_GROUPS"):
+    look_at_spark(readiness, spark)
+    look_at_machine(readiness, spark)
+    look_at_points(readiness, pipeline)
+    with readiness.asking("groups of approvers", "MAKEWHOLE_GROUPS"):
         no_person = problem_of_groups(pipeline.approval, read_groups(), "pipeline file")
         if no_person is not None:  # before a plan waits for an answer that no person can give
-            found.note(no_person, Weight.REPAIRS)
-    return found
+            readiness.note(no_person, Weight.REPAIRS)
+    return readiness
 
 
 def _fields(connection_id: str) -> dict[str, Any] | None:

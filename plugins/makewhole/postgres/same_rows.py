@@ -31,15 +31,15 @@ def mark_of(session: PgConnection, shape: TableShape) -> Any:
     if server.data is None or server.is_standby or _hides_rows(session, shape):
         return None
     table, columns = regclass_text(shape.point), sorted(shape.column_names())
-    (found,) = _run(session, "mark", table=table, columns=columns)
-    if found.is_elsewhere or found.column_of_own_type is not None:
+    (row,) = _run(session, "mark", table=table, columns=columns)
+    if row.is_elsewhere or row.column_of_own_type is not None:
         return None
     return {
-        "server": [server.data, server.started, found.statistics, server.database],
-        "relations": found.relations,
-        "columns": found.columns,
-        "labels": found.labels,
-        "settings": found.settings,
+        "server": [server.data, server.started, row.statistics, server.database],
+        "relations": row.relations,
+        "columns": row.columns,
+        "labels": row.labels,
+        "settings": row.settings,
     }
 
 

@@ -27,13 +27,13 @@ class PublishedPoint:
     @property
     def newest(self) -> dict[int, PublishedWindow]:
         """The newest published revision of each window, by number."""
-        return {one.number: one for one in sorted(self.windows, key=lambda one: (one.number, one.revision))}
+        return {row.number: row for row in sorted(self.windows, key=lambda row: (row.number, row.revision))}
 
     @property
     def complete_through(self) -> int | None:
         """The last window up to which each one is published, as far as its topic, and proven, from the first on; None:
         not even the first."""
-        proven = {number for number, one in self.newest.items() if one.revocation is None and self.is_sent(one)}
+        proven = {number for number, row in self.newest.items() if row.revocation is None and self.is_sent(row)}
         first = self.publication.first_window
         through = next(at for at in range(first - 1, first + len(proven)) if at + 1 not in proven)
         return through if through in proven else None
@@ -41,7 +41,7 @@ class PublishedPoint:
     @property
     def revoked(self) -> list[int]:
         """The windows of which what is published last is not proven any more."""
-        return [number for number, one in self.newest.items() if one.revocation is not None]
+        return [number for number, row in self.newest.items() if row.revocation is not None]
 
     def is_sent(self, window: PublishedWindow) -> bool:
         """Return whether a topic has all of a window; True where nothing is sent into any."""
@@ -49,8 +49,8 @@ class PublishedPoint:
 
     def whole(self, window: Window) -> PublishedWindow | None:
         """Return a revision of a window as it is published; None: it is not, or a topic does not have all of it."""
-        own = (one for one in self.windows if (one.number, one.revision) == (window.number, window.revision))
-        return next((one for one in own if self.is_sent(one)), None)
+        own = (row for row in self.windows if (row.number, row.revision) == (window.number, window.revision))
+        return next((row for row in own if self.is_sent(row)), None)
 
     def manifest_uri(self, window: PublishedWindow) -> str:
         """Return the full name of the manifest of a window."""
@@ -62,7 +62,7 @@ def published_points(journal: PgConnection, pipeline: str) -> list[PublishedPoin
     return [
         PublishedPoint(
             publication=publication,
-            windows=[one for one in publications.published(journal, publication) if one.visible_at is not None],
+            windows=[row for row in publications.published(journal, publication) if row.visible_at is not None],
         )
         for publication in publications.of_pipeline(journal, pipeline)
     ]
@@ -71,26 +71,26 @@ def published_points(journal: PgConnection, pipeline: str) -> list[PublishedPoin
 def _published_of(journal: PgConnection, pipeline: Pipeline, window: Window) -> dict[str, tuple[str, int]]:
     """Return, by point, the manifest of a revision of a window and the number of its records; no point that does not
     have it whole."""
-    found: dict[str, tuple[str, int]] = {}
+    manifests: dict[str, tuple[str, int]] = {}
     for point in _wanted_points(journal, pipeline):
-        one = point.whole(window)
-        if one is not None:
-            found[point.publication.point] = point.manifest_uri(one), one.manifest["records"]
-    return found
+        own = point.whole(window)
+        if own is not None:
+            manifests[point.publication.point] = point.manifest_uri(own), own.manifest["records"]
+    return manifests
 
 
 def report_published(journal: PgConnection, pipeline: Pipeline, window: Window, run: str) -> dict[str, dict[str, Any]]:
     """Return, by point, what the event of a run reports: its own window, and all others that no event of another run
     has. A task of the run that is tried again reports the same. No point of which there is nothing to report; it
     commits."""
-    found: dict[str, dict[str, Any]] = {}
+    reports: dict[str, dict[str, Any]] = {}
     known = publications.of_pipeline(journal, pipeline.name)
     claimed = {publication.id: publications.claim_reports(journal, publication, run) for publication in known}
     for point in _wanted_points(journal, pipeline):  # read behind the claim: it has all that was claimed
         own, of_run = point.whole(window), claimed.get(point.publication.id, ())
-        reported = [one for one in point.windows if one is own or (one.number, one.revision) in of_run]
+        reported = [row for row in point.windows if row is own or (row.number, row.revision) in of_run]
         if reported:
-            found[point.publication.point] = {
+            reports[point.publication.point] = {
                 "manifest": None if own is None else point.manifest_uri(own),
                 "topic": point.publication.topic or None,
                 "records": None if own is None else own.manifest["records"],
@@ -98,17 +98,17 @@ def report_published(journal: PgConnection, pipeline: Pipeline, window: Window, 
                 "revoked": point.revoked,
                 "published": [
                     {
-                        "window": one.number,
-                        "revision": one.revision,
-                        "manifest": point.manifest_uri(one),
-                        "records": one.manifest["records"],
+                        "window": row.number,
+                        "revision": row.revision,
+                        "manifest": point.manifest_uri(row),
+                        "records": row.manifest["records"],
                     }
-                    for one in reported[-MOST_REPORTED:]
+                    for row in reported[-MOST_REPORTED:]
                 ],
                 "left_out": max(0, len(reported) - MOST_REPORTED),
             }
     journal.commit()
-    return found
+    return reports
 
 
 def _wanted_points(journal: PgConnection, pipeline: Pipeline) -> list[PublishedPoint]:
@@ -118,20 +118,20 @@ def _wanted_points(journal: PgConnection, pipeline: Pipeline) -> list[PublishedP
 
 def committed_publication(journal: PgConnection, pipeline: Pipeline, window: Window) -> str | None:
     """Report what is published of a revision of a window; None when something of it is left to do."""
-    found = _published_of(journal, pipeline, window)
-    if set(found) != {publish.point for publish in pipeline.publish}:
+    manifests = _published_of(journal, pipeline, window)
+    if set(manifests) != {publish.point for publish in pipeline.publish}:
         return None
     return published_text(journal, pipeline, window)
 
 
 def published_text(journal: PgConnection, pipeline: Pipeline, window: Window) -> str:
     """Return a sentence about what is published of a revision of a window."""
-    found = _published_of(journal, pipeline, window)
+    manifests = _published_of(journal, pipeline, window)
     texts = [
         f"{point}: {records:,} records are published, {manifest}"
-        for point, (manifest, records) in sorted(found.items())
+        for point, (manifest, records) in sorted(manifests.items())
     ]
-    waiting = sorted({publish.point for publish in pipeline.publish} - set(found))
+    waiting = sorted({publish.point for publish in pipeline.publish} - set(manifests))
     texts += [
         f"{point}: not published, as an older window is not certified, or it lies before the first" for point in waiting
     ]

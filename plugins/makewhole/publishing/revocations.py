@@ -72,8 +72,8 @@ def note_revocations(journal: PgConnection, pipeline: Pipeline, storage: Storage
 def _note_in_folder(journal: PgConnection, publication: Publication) -> list[ChangedNotice]:
     """Bring the notices in the folder of a publication up to date; return what changed. It commits."""
     windows.lock_pipeline(journal, publication.pipeline)  # the chain stays as it is meanwhile
-    visible = [one for one in publications.published(journal, publication) if one.visible_at is not None]
-    wanted = {_path(one): one for one in visible if one.revocation is not None}
+    visible = [row for row in publications.published(journal, publication) if row.visible_at is not None]
+    wanted = {_path(row): row for row in visible if row.revocation is not None}
     folder = Storage(root=publication.root, is_shared=True)
     there = {f"{REVOKED}/{name}" for name in folder.names(REVOKED) if name.endswith(".json")} if visible else set()
     changed = []
@@ -85,8 +85,8 @@ def _note_in_folder(journal: PgConnection, publication: Publication) -> list[Cha
         for path in sorted(there - wanted.keys()):
             folder.remove(path)
         stands_again = {*map(_revision, there)} - {*map(_revision, wanted)}
-        again = [one for one in visible if _revision(notice_path(one.number, one.revision, 0)) in stands_again]
-        changed += [_changed(publication, one) for one in again]
+        again = [row for row in visible if _revision(notice_path(row.number, row.revision, 0)) in stands_again]
+        changed += [_changed(publication, row) for row in again]
     journal.commit()
     return changed
 
@@ -96,21 +96,21 @@ def _revision(path: str) -> str:
     return path.rpartition(".by=")[0]
 
 
-def _path(one: PublishedWindow) -> str:
-    assert one.revocation is not None
-    return notice_path(one.number, one.revision, one.revocation["ordinal"])
+def _path(window: PublishedWindow) -> str:
+    assert window.revocation is not None
+    return notice_path(window.number, window.revision, window.revocation["ordinal"])
 
 
-def _content(one: PublishedWindow) -> bytes:
-    document = {"window": one.number, "revision": one.revision, "revocation": one.revocation}
+def _content(window: PublishedWindow) -> bytes:
+    document = {"window": window.number, "revision": window.revision, "revocation": window.revocation}
     return json.dumps(document, indent=1, sort_keys=True).encode() + b"\n"
 
 
-def _changed(publication: Publication, one: PublishedWindow) -> ChangedNotice:
+def _changed(publication: Publication, window: PublishedWindow) -> ChangedNotice:
     return ChangedNotice(
         point=publication.point,
-        window=one.number,
-        revision=one.revision,
-        manifest=path_below(publication.root, manifest_path(one.number, one.revision)),
-        revocation=one.revocation,
+        window=window.number,
+        revision=window.revision,
+        manifest=path_below(publication.root, manifest_path(window.number, window.revision)),
+        revocation=window.revocation,
     )

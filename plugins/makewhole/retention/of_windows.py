@@ -74,8 +74,8 @@ def _files(house: House, window: RemovableWindow) -> Iterator[StoredFile]:
     """Yield the files of the revisions of a window."""
     folder = f"{house.pipeline.name}/window={window.number}"
     for file in house.storage.files_below(folder):
-        found = _IN_WINDOW.match(file.path.removeprefix(f"{folder}/"))
-        if found is not None and int(found["revision"]) <= window.revision:
+        matched = _IN_WINDOW.match(file.path.removeprefix(f"{folder}/"))
+        if matched is not None and int(matched["revision"]) <= window.revision:
             yield file
 
 
@@ -86,7 +86,7 @@ def _archives(house: House, window: RemovableWindow) -> list[StoredFile]:
 def _mark(house: House, files: Sequence[StoredFile], decided: RemovalDecision) -> None:
     """Leave a mark beside each archive before its first file goes: whoever looks for it reads when it went, and why.
     That of an earlier decision, which was not carried out to its end, stays."""
-    for archive in sorted({found[0] for file in files if (found := _ARCHIVE.match(file.path))}):
+    for archive in sorted({matched[0] for file in files if (matched := _ARCHIVE.match(file.path))}):
         mark = f"{archive}{REMOVED}"
         if house.storage.read_if_exists(mark) is None:
             house.storage.write_once(mark, f"records were {decided.sentence}".encode())

@@ -71,12 +71,12 @@ def _result_of(
         if newest.state in _UNDER_WAY or revision is None:
             logger.info("round %d: window %d is %s; it is compared later", planted.round, number, newest.state.value)
             return None
-        found = _found(journal, pipeline.name, number, revision) - (ever_planted - {*planted.planted})
+        discrepancies = _found(journal, pipeline.name, number, revision) - (ever_planted - {*planted.planted})
     score = Score(
         planted=len(planted.planted),
-        found=len(found),
-        missed=tuple(sorted({*planted.planted} - found)),
-        invented=tuple(sorted(found - {*planted.planted})),
+        found=len(discrepancies),
+        missed=tuple(sorted({*planted.planted} - discrepancies)),
+        invented=tuple(sorted(discrepancies - {*planted.planted})),
         left=tuple(_left(systems, planted)),
         state=newest.state,
         reason=newest.reason,

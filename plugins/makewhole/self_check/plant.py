@@ -76,15 +76,15 @@ def _require_own_topic(systems: ScratchSystems) -> None:
         RefusedError: a topic of this name is another one, or the self-check's own is gone.
     """
     is_begun, known = systems.tables.known_topic(systems.topic)
-    found = scratch_topic.topic_id(systems.kafka, systems.topic)
+    topic_id = scratch_topic.topic_id(systems.kafka, systems.topic)
     if known is not None:
-        if found != known:
-            _refuse(systems, "is gone" if found is None else "was made again by others", WITH_OTHER_NAMES)
+        if topic_id != known:
+            _refuse(systems, "is gone" if topic_id is None else "was made again by others", WITH_OTHER_NAMES)
         return
-    if found is not None and not (is_begun and scratch_topic.is_empty(systems.kafka, systems.topic)):
+    if topic_id is not None and not (is_begun and scratch_topic.is_empty(systems.kafka, systems.topic)):
         _refuse(systems, "is there already and is not of this self-check", "name another `topic`")
     systems.tables.note_topic(systems.topic, None)
-    made = found or scratch_topic.make_topic(systems.kafka, systems.topic, systems.settings.keep)
+    made = topic_id or scratch_topic.make_topic(systems.kafka, systems.topic, systems.settings.keep)
     systems.tables.note_topic(systems.topic, made)
 
 

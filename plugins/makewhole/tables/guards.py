@@ -127,5 +127,5 @@ def _hashable(value: Any) -> Hashable:
         return frozenset((name, _hashable(part)) for name, part in value.items())
     if isinstance(value, list):
         return tuple(map(_hashable, value))
-    found: Hashable = value
-    return found
+    scalar: Hashable = value
+    return scalar

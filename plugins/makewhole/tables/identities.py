@@ -66,12 +66,12 @@ def sharing_points(tables: Mapping[str, TableIdentity], keys: Mapping[str, Seque
     """
     return tuple(
         (name, other)
-        for (name, one), (other, two) in combinations(tables.items(), 2)
-        if one.server.origin == two.server.origin
-        and one.server.database == two.server.database
-        and one.table != two.table
-        and one.rows_in & two.rows_in
-        and ((one.is_row_by_row and two.is_row_by_row) or keys[name] == keys[other])
+        for (name, first), (other, second) in combinations(tables.items(), 2)
+        if first.server.origin == second.server.origin
+        and first.server.database == second.server.database
+        and first.table != second.table
+        and first.rows_in & second.rows_in
+        and ((first.is_row_by_row and second.is_row_by_row) or keys[name] == keys[other])
     )
 
 

@@ -87,5 +87,5 @@ def column_lines(columns: Sequence[ColumnChange], *, is_new: bool) -> Iterator[s
         if not is_new:
             yield f"{column.name}: {'null' if column.before is None else column.before} → {after}"
         else:
-            found = f"{after}, {column.how.value}" if column.how is HowFilled.FOUND else column.how.value
-            yield f"{column.name}: {after if column.how is HowFilled.WRITTEN else found}"
+            origin = f"{after}, {column.how.value}" if column.how is HowFilled.FOUND else column.how.value
+            yield f"{column.name}: {after if column.how is HowFilled.WRITTEN else origin}"

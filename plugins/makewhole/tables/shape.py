@@ -57,7 +57,7 @@ class TimeBounds:
     @property
     def named_views(self) -> set[str]:
         """Every earlier view of the table that rows are compared with."""
-        named = (self.seen_before, *(one.seen_before for one in self.earlier))
+        named = (self.seen_before, *(rows.seen_before for rows in self.earlier))
         return {seen for seen in named if seen is not None}
 
 

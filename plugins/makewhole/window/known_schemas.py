@@ -108,24 +108,24 @@ class RegistrySchemas:
         read: Mapping[str, Any] = json.loads(now)
         return read
 
-    def _read(self, name: str, found: Mapping[str, Any]) -> SchemaText:
-        kind = found.get("schemaType") or _AVRO
+    def _read(self, name: str, schema: Mapping[str, Any]) -> SchemaText:
+        kind = schema.get("schemaType") or _AVRO
         if kind != self._kind:
             raise KeyProblem(f"schema {name} is one of {kind}, and not of {self._kind}")
-        return _as_text(_what_counts(found))
+        return _as_text(_what_counts(schema))
 
 
-def _what_counts(found: Mapping[str, Any]) -> dict[str, Any]:
+def _what_counts(answer: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parts of a registry's answer that say what a value is."""
     return {
-        "schema": found["schema"],
-        "schemaType": found.get("schemaType") or _AVRO,
+        "schema": answer["schema"],
+        "schemaType": answer.get("schemaType") or _AVRO,
         "references": [
-            {**_what_counts(reference), "name": reference["name"]} for reference in found.get("references") or ()
+            {**_what_counts(reference), "name": reference["name"]} for reference in answer.get("references") or ()
         ],
     }
 
 
-def _as_text(found: Mapping[str, Any]) -> SchemaText:
-    references = tuple((reference["name"], _as_text(reference)) for reference in found["references"])
-    return SchemaText(found["schema"], references)
+def _as_text(schema: Mapping[str, Any]) -> SchemaText:
+    references = tuple((reference["name"], _as_text(reference)) for reference in schema["references"])
+    return SchemaText(schema["schema"], references)

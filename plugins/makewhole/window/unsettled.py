@@ -95,8 +95,8 @@ def look_for_unsettled(pipeline: Pipeline, connections: Mapping[str, Connection]
 def _prepared(
     pipeline: Pipeline, point: TablePoint, connections: Mapping[str, Connection]
 ) -> Iterator[PreparedInTable]:
-    found = tables_of(connections[point.connection]).keys_in_doubt(table_shape(pipeline, point), ())
-    for transaction in found.transactions:
+    keys_in_doubt = tables_of(connections[point.connection]).keys_in_doubt(table_shape(pipeline, point), ())
+    for transaction in keys_in_doubt.transactions:
         yield PreparedInTable(point=point, transaction=transaction)
 
 

@@ -44,8 +44,8 @@ def main() -> None:
                 newest = windows.newest(journal, wanted["pipeline"], number=int(number))[0]
                 window = with_snapshots(journal, newest)
                 manifests = read_manifests(journal, window)
-                for found in judge_keys(HereCarrier(), journal, window_context(window), manifests, keys):
-                    print(json.dumps(asdict(found), ensure_ascii=False))
+                for verdict in judge_keys(HereCarrier(), journal, window_context(window), manifests, keys):
+                    print(json.dumps(asdict(verdict), ensure_ascii=False))
     except MakewholeError as error:
         print(error, file=sys.stderr)
         sys.exit(_PERMANENT if isinstance(error, PermanentError) else _TRANSIENT)

@@ -73,9 +73,9 @@ def judge_keys(
         narrowed = narrowed_snapshots(own, manifests, asked)
         neighbours = NeighbouringWindows(journal=journal, context=own, manifests=narrowed.manifests)
         return [
-            found
+            verdict
             for hop in context.pipeline.hops
-            for found in _verdicts(neighbours, hop, _answers(carrier, neighbours, hop), narrowed, asked)
+            for verdict in _verdicts(neighbours, hop, _answers(carrier, neighbours, hop), narrowed, asked)
         ]
     finally:
         for file in own.storage.files_below(window.prefix):
@@ -144,7 +144,7 @@ def _verdicts(
     for key in asked["key"]:
         hashed, unsure = hashes[key], narrowed.unsure.get(key)
         verdict, cause = judged.get(hashed, (Verdict.MATCHED.value if hashed in clean else None, None))
-        found: Finding | None = findings.get(hashed)
+        finding: Finding | None = findings.get(hashed)
         if verdict is None and unsure is None:
             continue
         yield KeyVerdict(
@@ -155,7 +155,7 @@ def _verdicts(
             verdict=verdict if unsure is None else None,
             cause=cause if unsure is None else None,
             reason=None if unsure is None else f"{unsure}; {_whole(context)}",
-            evidence={} if found is None or unsure is not None else found.evidence,
+            evidence={} if finding is None or unsure is not None else finding.evidence,
         )
 
 
@@ -173,9 +173,9 @@ def _clean(neighbours: NeighbouringWindows, hop: Hop, answers: Sequence[BucketAn
     for answer in answers:
         files = {**judged_as(context.pipeline, hop), "summary": {"clean": answer.clean}, **_NO_ROWS}
         of_bucket = VerdictFiles.of(hop.name, files, slices, answer.bucket)
-        found = {*stored_verdicts(context.storage, of_bucket, left)["key_hash"]}
-        if len(found) != answer.clean:
-            said = f"{answer.clean} of some keys of {hop.name} were clean, and {len(found)} are found to be"
+        hashes = {*stored_verdicts(context.storage, of_bucket, left)["key_hash"]}
+        if len(hashes) != answer.clean:
+            said = f"{answer.clean} of some keys of {hop.name} were clean, and {len(hashes)} are found to be"
             raise PermanentError(f"{context.window.label}: {said}")
-        clean |= found
+        clean |= hashes
     return clean

@@ -83,9 +83,9 @@ def _publish_point(carrier: Carrier, journal: PgConnection, context: WindowConte
     journal.commit()
     if publish.topic is not None:
         _send(run, context, publish.topic, now)
-    decided = {(one.number, one.revision) for one in known if one.visible_at is not None}
+    decided = {(row.number, row.revision) for row in known if row.visible_at is not None}
     return PublishedNow(
-        point=publish.point, windows=tuple(one for one in now if (one.number, one.revision) not in decided)
+        point=publish.point, windows=tuple(row for row in now if (row.number, row.revision) not in decided)
     )
 
 
@@ -111,13 +111,13 @@ def _due(journal: PgConnection, publication: Publication, known: Sequence[Publis
     due = publications.due(journal, publication)
     if not publication.topic:
         return due
-    numbers = {one.number for one in known} | {number for number, _ in due}
+    numbers = {window.number for window in known} | {number for number, _ in due}
     first = publication.first_window
     through = next(number for number in range(first, first + len(numbers) + 1) if number not in numbers)
     for number, _ in due:
         if number >= through:
             logger.warning("window %d is not published yet: window %d before it is not certified", number, through)
-    return [one for one in due if one[0] < through]
+    return [pair for pair in due if pair[0] < through]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,13 +132,13 @@ class _PublishingRun:
 
     def show_decided(self) -> None:
         """Make visible what was decided, oldest first."""
-        for one in publications.published(self.journal, self.publication):
-            if one.visible_at is None:
-                named = publications.files(self.journal, self.publication, [one])
-                uri = place.show(self.folder, {**one.manifest, "files": named})
-                publications.note_visible(self.journal, self.publication, one.number, one.revision)
+        for window in publications.published(self.journal, self.publication):
+            if window.visible_at is None:
+                named = publications.files(self.journal, self.publication, [window])
+                uri = place.show(self.folder, {**window.manifest, "files": named})
+                publications.note_visible(self.journal, self.publication, window.number, window.revision)
                 self.journal.commit()
-                logger.info("window %d (revision %d) is published: %s", one.number, one.revision, uri)
+                logger.info("window %d (revision %d) is published: %s", window.number, window.revision, uri)
 
     def publish(self, context: WindowContext, point: str) -> None:
         """Write the files of a revision of a window, and decide that they are what is published of it."""
@@ -188,7 +188,7 @@ class _PublishingRun:
     def newest_files(self, windows: Iterable[PublishedWindow]) -> tuple[str, ...]:
         """Return the files of windows, all revisions of each: a key that is published there stays there. An event is
         published once, and of versions the later one counts, also for those who read a topic."""
-        newest = {one.number: one for one in sorted(windows, key=lambda one: one.revision)}
+        newest = {window.number: window for window in sorted(windows, key=lambda window: window.revision)}
         return tuple(file.path for file in self._files_of(newest.values()))
 
     def _carry(self, tasks: Sequence[Any], run: Any) -> list[Any]:
@@ -197,10 +197,10 @@ class _PublishingRun:
 
 def _newest_before(known: Sequence[PublishedWindow], window: Window) -> list[PublishedWindow]:
     """Return the newest published revision of a window before this one, if there is any."""
-    revisions = [one for one in known if one.number == window.number]
-    if any(one.revision >= window.revision for one in revisions):
+    revisions = [row for row in known if row.number == window.number]
+    if any(row.revision >= window.revision for row in revisions):
         raise RefusedError(f"{window.label} is published already, or a later revision of it is")
-    return sorted(revisions, key=lambda one: one.revision)[-1:]
+    return sorted(revisions, key=lambda row: row.revision)[-1:]
 
 
 def _write_tasks(
@@ -217,9 +217,9 @@ def _write_tasks(
     for partition, path, _ in (file for bucket in chosen for file in bucket.files):
         by_partition.setdefault(partition, []).append(path)
     held = {*by_partition, *(file.partition for file in before)}
-    later = run.newest_files(one for one in known if one.number > context.window.number)
+    later = run.newest_files(window for window in known if window.number > context.window.number)
     resent = tuple(bucket.resent_file for bucket in chosen if bucket.resent_file)
-    earlier = run.newest_files(one for one in known if resent and one.number < context.window.number)
+    earlier = run.newest_files(window for window in known if resent and window.number < context.window.number)
     for whole in context.window.ranges[point]:
         if whole.partition in held:
             for part in split_range(whole, _RECORDS_PER_TASK):

@@ -120,10 +120,10 @@ def _standing_keys(folder: Storage, paths: Sequence[str], rows: pl.DataFrame) ->
     keys = rows.select("key").unique()
     if keys.is_empty() or not paths:
         return keys.clear()
-    found = [part.join(keys, on="key", how="semi") for part in folder.parquet_batches(paths, list(_PLACED))]
-    if not found:
+    parts = [part.join(keys, on="key", how="semi") for part in folder.parquet_batches(paths, list(_PLACED))]
+    if not parts:
         return keys.clear()
-    newest = pl.concat(found).sort("revision").unique([*_POSITION], keep="last", maintain_order=True)
+    newest = pl.concat(parts).sort("revision").unique([*_POSITION], keep="last", maintain_order=True)
     return newest.filter(pl.col("change") == RecordChange.PUBLISH.value).select("key").unique()
 
 
@@ -173,8 +173,8 @@ def _withdraw(task: WriteTask, rows: pl.DataFrame) -> Iterator[PublishedFile]:
     paths = [file.path for file in task.before if file.change == RecordChange.PUBLISH]
     names = [name for name in SCHEMA.names if name != "value"]
     parts = task.folder.parquet_batches(paths, names)
-    found = pl.concat(part.join(rows.select("offset"), on="offset", how="semi") for part in parts)
-    newest = found.sort("offset", "revision").unique("offset", keep="last", maintain_order=True)
+    records = pl.concat(part.join(rows.select("offset"), on="offset", how="semi") for part in parts)
+    newest = records.sort("offset", "revision").unique("offset", keep="last", maintain_order=True)
     changed = newest.with_columns(
         pl.lit(task.context.window.revision).alias("revision"),
         pl.lit(RecordChange.WITHDRAW.value).alias("change"),

@@ -96,15 +96,15 @@ def count_repeats(task: RepeatTask) -> RepeatsOfBucket:
     if is_by_coordinates(point.key):  # a record without a value ends nothing: it is one more record
         copies, known = (frame.with_columns(pl.col(r"^(last_)?is_tombstone$") & False) for frame in (copies, known))
     marked = mark_replays(copies, task.replays.read(storage))
-    found = repeated_keys(marked, known, order, is_compared=bool(compared))
+    repeats = repeated_keys(marked, known, order, is_compared=bool(compared))
     folder = f"{context.window.prefix}/{task.point}/repeated/bucket={task.bucket}"
     return RepeatsOfBucket(
         point=task.point,
-        keys=dict(found["repeat"].value_counts().rows()),
-        extra=int(found["extra"].sum()),
+        keys=dict(repeats["repeat"].value_counts().rows()),
+        extra=int(repeats["extra"].sum()),
         digest=digest,
-        first=tuple(_listed(row) for row in found.head(_LISTED_KEYS).to_dicts()),
-        path=storage.write_parquet(folder, found) if len(found) else None,
+        first=tuple(_listed(row) for row in repeats.head(_LISTED_KEYS).to_dicts()),
+        path=storage.write_parquet(folder, repeats) if len(repeats) else None,
     )
 
 
@@ -164,7 +164,7 @@ def repeat_incidents(neighbours: NeighbouringWindows, answers: Sequence[RepeatsO
         own = [answer for answer in answers if answer.point == point.name]
         by_repeat = {repeat.value: sum(answer.keys.get(repeat.value, 0) for answer in own) for repeat in Repeat}
         ranges = context.window.ranges.get(point.name, ())
-        first = sorted((found for answer in own for found in answer.first), key=lambda found: str(found["key"]))
+        first = sorted((entry for answer in own for entry in answer.first), key=lambda entry: str(entry["key"]))
         yield Incident(
             kind=IncidentKind.REPEATED_KEYS,
             point=point.name,

@@ -159,7 +159,8 @@ class BucketWriter:
         if self.constants is None:
             self.columns = rows.columns
             values = constants_of(rows if len(rows) >= _ROWS_OF_CONSTANTS else rows.clear())
-            self.constants = values.select(one for one in values if one.name not in NEVER_NULL or not one.has_nulls())
+            filled = (column for column in values if column.name not in NEVER_NULL or not column.has_nulls())
+            self.constants = values.select(filled)
         left = constants_among(rows, self.constants)
         if left.width < self.constants.width:
             self.flush()

@@ -78,8 +78,8 @@ def read_tables(
             if not unreadable:
                 return taken
             for name, files in unreadable.items():
-                known = {one.path for one in views[name].plan(None, 1).unreadable}
-                if known.issuperset(one.path for one in files):
+                known = {file.path for file in views[name].plan(None, 1).unreadable}
+                if known.issuperset(file.path for file in files):
                     raise TransientError(f"{files[0].path} of {name} was read though it was left out; read again")
                 views[name].leave_out(files)
 
@@ -100,7 +100,7 @@ def _read_once(
             views[point.name], bounds[point.name].bounds, reading.parallelism, is_by_keys=is_by_keys
         )
     by_times = [point for point in points if not hops_read_by_keys(context, point)]
-    reused = {name: as_read(found) for name, found in reading.reuse.tables(by_times, views, bounds).items()}
+    reused = {name: as_read(snapshot) for name, snapshot in reading.reuse.tables(by_times, views, bounds).items()}
     left = [point for point in by_times if point.name not in reused]
     marks = {point.name: views[point.name].mark(bounds[point.name].bounds) for point in left}
     pieces = [
@@ -131,7 +131,7 @@ def _read_once(
     for point in points:
         name, own = point.name, [(piece, answer) for piece, answer in answers if piece.point.name == point.name]
         by_piece = [(piece, answer) for piece, answer in own if isinstance(piece, TablePiece)]
-        within = [reused[name]] if name in reused else [one for piece, one in by_piece if piece.bounds is not None]
+        within = [reused[name]] if name in reused else [reply for piece, reply in by_piece if piece.bounds is not None]
         rows = [reused[name]] if name in reused else [answer for _, answer in by_piece]
         is_same = SAME_ROWS if name in reused else None
         mark = reading.reuse.earlier[name].manifest[MARK] if name in reused else _mark(marks.get(name), rows, within)
@@ -151,7 +151,7 @@ def _read_once(
                 },
             )
         )
-    return {one.point.name: one.taken(reading, taken_at) for one in read}, {}
+    return {table.point.name: table.taken(reading, taken_at) for table in read}, {}
 
 
 def plans_of_one_view(

@@ -45,8 +45,8 @@ class TableBounds:
 
     def named(self) -> dict[str, Any]:
         """Return these entries; None: there is none of this name."""
-        found = self.manifest()
-        return {name: found.get(name) for name in self.NAMES}
+        manifest = self.manifest()
+        return {name: manifest.get(name) for name in self.NAMES}
 
     def manifest(self) -> Mapping[str, Any]:
         """Return what a snapshot's manifest says of rows that came late: the times that were read for them."""
@@ -114,19 +114,19 @@ def unreadable_files(point: TablePoint, plan: ReadPlan) -> list[Incident]:
 def left_over_files(point: TablePoint, plan: ReadPlan, now: datetime, max_age: timedelta) -> list[Incident]:
     """Return an incident where files beside those of a table, which no reader takes, are older than anything may be in
     flight (`max_age`); none where there are none."""
-    old = [one for one in plan.not_taken if now - one.written > max_age]
-    return _of_files(IncidentKind.LEFT_OVER_FILES, point, old, size_bytes=sum(one.size_bytes for one in old))
+    old = [file for file in plan.not_taken if now - file.written > max_age]
+    return _of_files(IncidentKind.LEFT_OVER_FILES, point, old, size_bytes=sum(file.size_bytes for file in old))
 
 
 def _of_files(kind: IncidentKind, point: TablePoint, files: Sequence[UnreadableFile], **more: Any) -> list[Incident]:
     if not files:
         return []
     listed = [
-        {"path": one.path, "size_bytes": one.size_bytes, "written": one.written.isoformat()}
-        | ({"spoilt": True} if one.is_spoilt else {})
-        | ({"gone": True} if one.is_gone else {})
-        | ({"snapshot": one.commit} if one.commit else {})
-        for one in files[:_FILES_LISTED_MOST]
+        {"path": file.path, "size_bytes": file.size_bytes, "written": file.written.isoformat()}
+        | ({"spoilt": True} if file.is_spoilt else {})
+        | ({"gone": True} if file.is_gone else {})
+        | ({"snapshot": file.commit} if file.commit else {})
+        for file in files[:_FILES_LISTED_MOST]
     ]
     detail = {"files": listed, "number": len(files), **more}
     return [Incident(kind=kind, point=point.name, topic=point.table, topic_id="", detail=detail)]
@@ -137,7 +137,7 @@ def counted_wholly(census: Census, plan: ReadPlan) -> Census:
     or that it has fewer than before."""
     if not plan.unreadable:
         return census
-    incidents = tuple(one for one in census.incidents if one.kind is not IncidentKind.SLICE_SHRUNK)
+    incidents = tuple(incident for incident in census.incidents if incident.kind is not IncidentKind.SLICE_SHRUNK)
     return replace(census, counted=(), incidents=incidents)
 
 
@@ -158,8 +158,8 @@ def _undated_seen_before(
     of_revisions = (
         snapshot_manifests.snapshots_before(journal, earlier, point.name) if manifest.get(ALL_UNDATED) else []
     )
-    seen = (snapshot_manifests.seen_at(one, place) for one in (*of_revisions, manifest))
-    return next((one for one in seen if one is not None), None)
+    seen = (snapshot_manifests.seen_at(candidate, place) for candidate in (*of_revisions, manifest))
+    return next((snapshot for snapshot in seen if snapshot is not None), None)
 
 
 def previous_window(journal: PgConnection, context: WindowContext) -> Window | None:

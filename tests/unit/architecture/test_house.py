@@ -29,6 +29,8 @@ PLAIN = {
     "lacking": "missing",
 }
 """Words that read as mannered, each with what to say instead."""
+EMPTY_NAMES = frozenset({"one", "found"})
+"""Names of variables in whose place a noun says what they hold."""
 _MANNERED = re.compile(rf"(?<![\w\-/'`\"]){'(?:'}{'|'.join(PLAIN)})(?![\w\-'`\"])", re.IGNORECASE)
 
 
@@ -122,6 +124,50 @@ def test_no_text_has_a_word_with_a_plainer_one() -> None:
         for match in _MANNERED.finditer(line)
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def test_variables_are_called_what_they_hold() -> None:
+    wrong = [
+        f"{module}:{line}: {name}"
+        for module, tree in TREES.items()
+        for line, name in _variables(tree)
+        if name in EMPTY_NAMES and not (name == "found" and line in _lines_with_problems(tree))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def _variables(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield the line and the name of each variable and parameter, without the fields of classes."""
+    fields = {
+        id(line.target)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+        for line in node.body
+        if isinstance(line, ast.AnnAssign)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in fields:
+            yield node.lineno, node.id
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+
+
+def _lines_with_problems(tree: ast.Module) -> set[int]:
+    """Return the lines of the functions that describe a problem, whose text is what was `found`."""
+    lines = set[int]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and any(map(_is_of_problem, ast.walk(node))):
+            lines |= {*range(node.lineno, (node.end_lineno or node.lineno) + 1)}
+    return lines
+
+
+def _is_of_problem(node: ast.AST) -> bool:
+    match node:
+        case ast.keyword(arg=name) | ast.arg(arg=name):
+            return name in ("found", "remedy") and not (isinstance(node, ast.arg) and name == "found")
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return name.lstrip("_") in ("problem", "fail", "complain", "unfit", "wrong", "Problem", "UnfitError")
+    return False
 
 
 def _texts() -> Iterator[Path]:

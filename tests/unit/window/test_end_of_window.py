@@ -32,10 +32,10 @@ CERTIFIED: dict[str, Any] = {
     [
         (GAPS, f"{LABEL}: gaps; missing: 41 of 900"),
         (
-            {**GAPS, "reason": None, "found": 1_050, "left": 50},
+            {**GAPS, "reason": None, "gaps": 1_050, "left": 50},
             f"{LABEL}: gaps; 1,050 found, 1,000 whole again",
         ),
-        ({**GAPS, "reason": None, "found": 1, "left": 2}, f"{LABEL}: gaps; 1 found, 0 whole again"),
+        ({**GAPS, "reason": None, "gaps": 1, "left": 2}, f"{LABEL}: gaps; 1 found, 0 whole again"),
         (CERTIFIED, f"{LABEL}: certified; plan flights-3 done; 2 accepted; 1,000 handed over; certificate 7"),
         ({**GAPS, "reason": "\x1b[2Jx\ny"}, f"{LABEL}: gaps; \\x1b[2Jx\\ny"),
         ({**GAPS, "reason": "x" * 900}, f"{LABEL}: gaps; {'x' * 459}…"),

@@ -94,10 +94,10 @@ def _headline(page: _ReportPage, report: AuditReport) -> None:
         f"{report.elapsed_seconds:.1f} s, {checked}, no record opened, nothing written"
     )
     page.lines([""])
-    found = [finding for finding in report.findings if finding.level is Level.FOUND]
+    anomalies = [finding for finding in report.findings if finding.level is Level.FOUND]
     unknown = [finding for finding in report.findings if finding.level is Level.NOT_KNOWN]
-    if found:
-        page.paragraph(f"{counted(len(found), 'thing')} found that should not be:", style=_STYLES[Level.FOUND])
+    if anomalies:
+        page.paragraph(f"{counted(len(anomalies), 'thing')} found that should not be:", style=_STYLES[Level.FOUND])
     elif unknown:
         page.paragraph("Not everything could be read:", style=_STYLES[Level.NOT_KNOWN])
     else:

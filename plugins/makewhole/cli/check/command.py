@@ -108,7 +108,7 @@ def _of_file(
     return _Checked(title=str(file.path), file=file, readiness=readiness)
 
 
-def _look_at_approvers(found: Readiness, pipeline: Pipeline, path: str) -> None:
+def _look_at_approvers(readiness: Readiness, pipeline: Pipeline, path: str) -> None:
     """Note that a pipeline which writes names no person who answers for its plans."""
     writes = any(hop.remedies.chosen - {Remedy.REPORT} for hop in pipeline.hops)
     if writes and not pipeline.approval.by:
@@ -118,23 +118,23 @@ def _look_at_approvers(found: Readiness, pipeline: Pipeline, path: str) -> None:
             found="is empty, and remedies of this file write: whoever may run the DAG could approve what they write",
             remedy="Name those who may, for example 'approval: {by: [anna, \"group:payments\"]}'",
         )
-        found.note(problem, Weight.REPAIRS)
+        readiness.note(problem, Weight.REPAIRS)
 
 
-def _look_at_groups(found: Readiness, pipeline: Pipeline, path: str) -> None:
+def _look_at_groups(readiness: Readiness, pipeline: Pipeline, path: str) -> None:
     """Note groups of approvers without a person in them, where this machine has the file that lists them."""
     if not os.environ.get(VARIABLE, "").strip():
         return
-    with found.asking("groups of approvers", VARIABLE):
+    with readiness.asking("groups of approvers", VARIABLE):
         problem = problem_of_groups(pipeline.approval, read_groups(), path)
         if problem is not None:
-            found.note(problem, Weight.REPAIRS)
+            readiness.note(problem, Weight.REPAIRS)
 
 
-def _look_at_roles(found: Readiness, pipeline: Pipeline) -> None:
+def _look_at_roles(readiness: Readiness, pipeline: Pipeline) -> None:
     """Note roles that are given no right, where this machine has the file that lists them."""
     for problem in problems_of_roles([pipeline]) if os.environ.get(VARIABLE, "").strip() else ():
-        found.note(problem, Weight.REPAIRS)
+        readiness.note(problem, Weight.REPAIRS)
 
 
 def _asked(read: Sequence[PipelineFile], *, live: bool, in_airflow: bool) -> list[_Checked]:
@@ -210,7 +210,7 @@ def _summary(item: _Checked) -> str:
 
 
 def _print_problem(console: Console, problem: Problem, weight: Weight) -> None:
-    found, remedy = printable(problem.found), printable(problem.remedy)
+    fault, remedy = printable(problem.found), printable(problem.remedy)
     kind = "advice: " if weight is Weight.ADVICE else ""
-    console.print(Text.assemble("  ", kind, (printable(problem.path), _COLOURS.get(weight, "bold")), f": {found}"))
+    console.print(Text.assemble("  ", kind, (printable(problem.path), _COLOURS.get(weight, "bold")), f": {fault}"))
     console.print(Text.assemble("    ", (remedy, "cyan")))

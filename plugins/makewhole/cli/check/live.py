@@ -58,68 +58,68 @@ class Live(ClosingContext):
 
     def look_at_service(self) -> None:
         """Note what is wrong with what all pipelines need."""
-        found = self._service
+        readiness = self._service
         if not self._in_airflow:
-            look_at_journal(found)
-            look_at_storage(found)
-            self._look_at_key(found)
-            self._look_at_spark(found)
+            look_at_journal(readiness)
+            look_at_storage(readiness)
+            self._look_at_key(readiness)
+            self._look_at_spark(readiness)
         if self._api is not None:
-            self._look_at_pools(found, self._api)
+            self._look_at_pools(readiness, self._api)
 
-    def look_at_pipeline(self, found: Readiness, pipeline: Pipeline) -> None:
+    def look_at_pipeline(self, readiness: Readiness, pipeline: Pipeline) -> None:
         """Note what is wrong with what a pipeline names, with its certificates, and with its DAG."""
         if self._in_airflow:
-            self._ask_for_pipeline(found, pipeline)
+            self._ask_for_pipeline(readiness, pipeline)
             return
-        look_at_chain(found, self._service, pipeline.name)
+        look_at_chain(readiness, self._service, pipeline.name)
         named = {name for point in pipeline.points.values() for name in point.connections}
         kept = {name: self._remote(name) for name in named if not _is_here(name)}
-        look_at_points(found, pipeline, {name: kept[name].why for name in kept if kept[name].why})
+        look_at_points(readiness, pipeline, {name: kept[name].why for name in kept if kept[name].why})
         if self._api is not None:
-            self._look_at_dag(found, pipeline, self._api)
+            self._look_at_dag(readiness, pipeline, self._api)
 
-    def _ask_for_pipeline(self, found: Readiness, pipeline: Pipeline) -> None:
+    def _ask_for_pipeline(self, readiness: Readiness, pipeline: Pipeline) -> None:
         """Note what is wrong with the DAG of a pipeline, and what a task asks then."""
         if self._api is None:
-            found.not_asked.append(f"everything that a window of {pipeline.name} needs: Airflow cannot be asked")
+            readiness.not_asked.append(f"everything that a window of {pipeline.name} needs: Airflow cannot be asked")
             return
-        self._look_at_dag(found, pipeline, self._api)
-        if not found.failed:
-            with found.asking(f"a task of Airflow about {pipeline.name}", "Airflow"):
-                found.add(ask_airflow(pipeline, READINESS, _errors))
+        self._look_at_dag(readiness, pipeline, self._api)
+        if not readiness.failed:
+            with readiness.asking(f"a task of Airflow about {pipeline.name}", "Airflow"):
+                readiness.add(ask_airflow(pipeline, READINESS, _errors))
 
-    def _look_at_dag(self, found: Readiness, pipeline: Pipeline, api: AirflowApi) -> None:
-        with _asking_airflow(found, f"DAG of {pipeline.name}"):
+    def _look_at_dag(self, readiness: Readiness, pipeline: Pipeline, api: AirflowApi) -> None:
+        with _asking_airflow(readiness, f"DAG of {pipeline.name}"):
             wait_for_pipeline(api, pipeline.name, oncall_dag_of(pipeline), _SECONDS_TO_READ)
             scheduled = reconcile_dag_id(pipeline.name)
             if pipeline.schedule is not None and api.has_dag(scheduled) and api.get(f"/dags/{scheduled}")["is_paused"]:
                 paused = "is paused, as new DAGs are: no window comes by the schedule of the file"
                 remedy = f"Release it when its windows are wanted: airflow dags unpause {scheduled}"
-                found.note(Problem(file="Airflow", path=scheduled, found=paused, remedy=remedy), Weight.ADVICE)
+                readiness.note(Problem(file="Airflow", path=scheduled, found=paused, remedy=remedy), Weight.ADVICE)
 
-    def _look_at_key(self, found: Readiness) -> None:
+    def _look_at_key(self, readiness: Readiness) -> None:
         if not os.environ.get(KEY_VARIABLE, "").strip() and (why := self._remote(KEY_CONNECTION).why):
-            found.not_asked.append(f"signing key, as the password of connection {KEY_CONNECTION}: {why}")
+            readiness.not_asked.append(f"signing key, as the password of connection {KEY_CONNECTION}: {why}")
             return
-        look_at_signing_key(found, signing_key_from_environment)
+        look_at_signing_key(readiness, signing_key_from_environment)
 
-    def _look_at_spark(self, found: Readiness) -> None:
+    def _look_at_spark(self, readiness: Readiness) -> None:
         """Check the connection of Spark, here or at Airflow."""
         if _is_here(SPARK_CONNECTION):
-            with found.asking(f"connection {SPARK_CONNECTION}", "environment"):
+            with readiness.asking(f"connection {SPARK_CONNECTION}", "environment"):
                 fields = fields_of(SPARK_CONNECTION)
-                look_at_spark(found, fields)
+                look_at_spark(readiness, fields)
         elif (there := self._remote(SPARK_CONNECTION)).fields is not None or (self._api is not None and not there.why):
-            look_at_spark(found, there.fields)
+            look_at_spark(readiness, there.fields)
         else:
             why = there.why or "neither here, nor is Airflow known"
-            found.not_asked.append(f"connection {SPARK_CONNECTION}: {why}")
-        found.not_asked.append("Spark on Airflow's workers: the first task of a window asks there")
+            readiness.not_asked.append(f"connection {SPARK_CONNECTION}: {why}")
+        readiness.not_asked.append("Spark on Airflow's workers: the first task of a window asks there")
 
-    def _look_at_pools(self, found: Readiness, api: AirflowApi) -> None:
+    def _look_at_pools(self, readiness: Readiness, api: AirflowApi) -> None:
         """Note pools of our tasks that do not exist, or have no slot: their tasks would wait for ever."""
-        with _asking_airflow(found, "pools"):
+        with _asking_airflow(readiness, "pools"):
             slots = {pool["name"]: pool["slots"] for pool in api.get_all("/pools", "pools")}
             # The forms of all pipelines have the same tasks.
             form = next((dag["dag_id"] for dag in api.get("/dags", dag_id_pattern=ONCALL_DAG, limit=1)["dags"]), None)
@@ -130,7 +130,7 @@ class Live(ClosingContext):
                 if slots.get(pool, 0) == 0:
                     text = "has no slot" if pool in slots else "does not exist"
                     remedy = f"Run: airflow pools set {pool} 16 makewhole"
-                    found.note(Problem(file="Airflow", path=f"pool {pool}", found=text, remedy=remedy))
+                    readiness.note(Problem(file="Airflow", path=f"pool {pool}", found=text, remedy=remedy))
 
     def _remote(self, name: str) -> _RemoteConnection:
         """Return what is known of a connection that this machine does not describe."""
@@ -162,16 +162,16 @@ class Live(ClosingContext):
 
 
 @contextmanager
-def _asking_airflow(found: Readiness, thing: str) -> Iterator[None]:
+def _asking_airflow(readiness: Readiness, thing: str) -> Iterator[None]:
     """Run a block that asks Airflow for a thing: what this user may not see is not asked."""
-    with found.asking(thing, "Airflow"):
+    with readiness.asking(thing, "Airflow"):
         try:
             yield
         except AirflowRefusedError as error:
             if error.status != httpx.codes.FORBIDDEN:
                 raise
-            found.asked.remove(thing)
-            found.not_asked.append(f"{thing}: Airflow does not show it to this user (HTTP {error.status})")
+            readiness.asked.remove(thing)
+            readiness.not_asked.append(f"{thing}: Airflow does not show it to this user (HTTP {error.status})")
 
 
 def _is_here(name: str) -> bool:

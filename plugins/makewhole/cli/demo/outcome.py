@@ -71,13 +71,13 @@ def read_outcome(
 ) -> DemoOutcome:
     """Read from the journal what was found, and compare it with what was planted. `began`: of the monotonic clock."""
     planted = planted_ones(planted_rows)
-    found = found_ones(json_lines(output_of(makewhole("findings", pipeline, "--json"), may_fail=True)))
+    findings = found_ones(json_lines(output_of(makewhole("findings", pipeline, "--json"), may_fail=True)))
     windows = json_lines(output_of(makewhole("windows", pipeline, "--json"), may_fail=True))
     wrong_now = frozenset(Discrepancy(**row) for row in proof["wrong"])
     return DemoOutcome(
-        lines=lines(planted, found, wrong_now),
-        missed=sorted(planted - found),
-        invented=sorted(found - planted),
+        lines=lines(planted, findings, wrong_now),
+        missed=sorted(planted - findings),
+        invented=sorted(findings - planted),
         windows=_latest(windows),
         expected_windows=expected_windows,
         proof=proof,

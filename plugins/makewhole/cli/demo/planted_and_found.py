@@ -44,23 +44,23 @@ def found_ones(rows: Iterable[Mapping[str, Any]]) -> frozenset[Discrepancy]:
 
 
 def lines(
-    planted: frozenset[Discrepancy], found: frozenset[Discrepancy], wrong_now: frozenset[Discrepancy]
+    planted: frozenset[Discrepancy], findings: frozenset[Discrepancy], wrong_now: frozenset[Discrepancy]
 ) -> list[Line]:
     """Return one line per hop and verdict. `wrong_now` is what the independent proof still sees."""
-    kinds = {(discrepancy.hop, discrepancy.verdict) for discrepancy in planted | found | wrong_now}
+    kinds = {(discrepancy.hop, discrepancy.verdict) for discrepancy in planted | findings | wrong_now}
     ordered = sorted(kinds, key=lambda kind: (not kind[0].startswith(_INTO_TOPIC), kind))
-    return [_line(kind, planted, found, wrong_now) for kind in ordered]
+    return [_line(kind, planted, findings, wrong_now) for kind in ordered]
 
 
 def _line(
     kind: tuple[str, str],
     planted: frozenset[Discrepancy],
-    found: frozenset[Discrepancy],
+    findings: frozenset[Discrepancy],
     wrong_now: frozenset[Discrepancy],
 ) -> Line:
     was, seen, is_wrong = (
         {discrepancy.key for discrepancy in ones if (discrepancy.hop, discrepancy.verdict) == kind}
-        for ones in (planted, found, wrong_now)
+        for ones in (planted, findings, wrong_now)
     )
     # A log cannot be edited: a second copy in a topic is found, judged and reported, and stays.
     stays = kind[0].startswith(_INTO_TOPIC) and kind[1] == Verdict.DUPLICATE

@@ -39,43 +39,43 @@ def doctor(pipeline: PipelineName, in_airflow: InAirflow = False, json: AsJson =
     with service_environment():
         described = find_pipeline(pipeline)
         out = _errors if json else _console
-        found = ask_airflow(described, DELIVERY, out) if in_airflow else diagnose(described)
+        diagnosis = ask_airflow(described, DELIVERY, out) if in_airflow else diagnose(described)
     if json:
-        typer.echo(json_format.dumps(found, ensure_ascii=False))
+        typer.echo(json_format.dumps(diagnosis, ensure_ascii=False))
     else:
-        _show(found)
-        show_transactions(_console, found)
-        for problem in found["problems"]:
+        _show(diagnosis)
+        show_transactions(_console, diagnosis)
+        for problem in diagnosis["problems"]:
             text = f"not asked: {problem['point']}: {printable(problem['problem'])}"
             _console.print(Text(text, style="yellow"))
-        if not in_airflow and not all(problem["is_connected"] for problem in found["problems"]):
+        if not in_airflow and not all(problem["is_connected"] for problem in diagnosis["problems"]):
             _console.print(f"with the connections of Airflow's tasks: makewhole doctor --in-airflow {pipeline}")
-    raise typer.Exit(_exit(found))
+    raise typer.Exit(_exit(diagnosis))
 
 
-def _exit(found: Mapping[str, Any]) -> Exit:
-    severities = {Severity(weakness["severity"]) for weakness in found["findings"]}
-    if found["problems"]:
+def _exit(diagnosis: Mapping[str, Any]) -> Exit:
+    severities = {Severity(weakness["severity"]) for weakness in diagnosis["findings"]}
+    if diagnosis["problems"]:
         return Exit.COULD_NOT_RUN
     if severities - {Severity.UNKNOWN}:
         return Exit.GAPS_REMAIN
-    return Exit.NOT_KNOWN if severities or found["prepared"] or found["open"] else Exit.CERTIFIED
+    return Exit.NOT_KNOWN if severities or diagnosis["prepared"] or diagnosis["open"] else Exit.CERTIFIED
 
 
-def _show(found: Mapping[str, Any]) -> None:
-    _console.print(printable(f"{found['pipeline']} claims {'; '.join(map(_claimed, found['claims']))}"))
+def _show(diagnosis: Mapping[str, Any]) -> None:
+    _console.print(printable(f"{diagnosis['pipeline']} claims {'; '.join(map(_claimed, diagnosis['claims']))}"))
     for severity in Severity:
-        weaknesses = [weakness for weakness in found["findings"] if weakness["severity"] == severity]
+        weaknesses = [weakness for weakness in diagnosis["findings"] if weakness["severity"] == severity]
         if weaknesses:
             _console.print()
             _console.print(Text(f"{severity}: {_TITLES[severity]}", style=_COLOURS[severity]))
             for number, weakness in enumerate(weaknesses, start=1):
                 _show_weakness(number, weakness)
-    if found["findings"]:
+    if diagnosis["findings"]:
         _console.print()
-        settings = counted(len(found["findings"]), "setting")
+        settings = counted(len(diagnosis["findings"]), "setting")
         _console.print(f"{settings} to look at. Nothing was changed: makewhole only reports settings.")
-    elif not found["problems"]:
+    elif not diagnosis["problems"]:
         _console.print("nothing that it rests on is too little for that")
 
 

@@ -116,10 +116,10 @@ def _compare(key: str, ledger: TableSeen, topic: TopicSeen, store: TableSeen) ->
 def compare_type(*types: str) -> str | None:
     """Return the type by which columns of these types of PostgreSQL can be compared; None: there is none that is known
     here."""
-    found = {_compared_as(name) for name in types}
-    if found <= {"int", "bigint"}:
-        return "bigint" if "bigint" in found else "int"
-    return found.pop() if len(found) == 1 else None
+    kinds = {_compared_as(name) for name in types}
+    if kinds <= {"int", "bigint"}:
+        return "bigint" if "bigint" in kinds else "int"
+    return kinds.pop() if len(kinds) == 1 else None
 
 
 def _compared_as(name: str) -> str | None:

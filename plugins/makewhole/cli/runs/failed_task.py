@@ -32,4 +32,4 @@ def failed_task(api: AirflowApi, dag: str, run_id: str, task: str) -> FailedTask
 
 def first_failed_task(api: AirflowApi, dag: str, run_id: str, tasks: Sequence[str]) -> FailedTask | None:
     """Return why the first of these tasks that has left a reason failed."""
-    return next((found for task in tasks if (found := failed_task(api, dag, run_id, task)) is not None), None)
+    return next((failure for task in tasks if (failure := failed_task(api, dag, run_id, task)) is not None), None)

@@ -87,10 +87,10 @@ class _FollowedRun:
         is written there."""
         if time.monotonic() >= self._asks_again_at:
             self._asks_again_at = time.monotonic() + _SECONDS_OF_PROGRESS
-            found = None
+            progress = None
             with suppress(MakewholeError), connect() as journal:
-                found = step_progress.of_run(journal, self._dag, self._run_id)
-            self._known_progress = "" if found is None else f", {found.sentence()}"
+                progress = step_progress.of_run(journal, self._dag, self._run_id)
+            self._known_progress = "" if progress is None else f", {progress.sentence()}"
         return self._known_progress
 
     def _print_question(self) -> None:

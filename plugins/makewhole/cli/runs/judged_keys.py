@@ -46,8 +46,8 @@ def judged_keys(pipeline: str, places: Mapping[str, Sequence[Window]]) -> list[d
     return [_document(pipeline, json.loads(line)) for line in done.stdout.splitlines()]
 
 
-def _document(pipeline: str, found: Mapping[str, Any]) -> dict[str, Any]:
-    return {"pipeline": pipeline, **found, "hop": hop_ends(found["hop"])}
+def _document(pipeline: str, judgement: Mapping[str, Any]) -> dict[str, Any]:
+    return {"pipeline": pipeline, **judgement, "hop": hop_ends(judgement["hop"])}
 
 
 def show_judged(out: Console, documents: Sequence[Mapping[str, Any]]) -> None:
@@ -57,10 +57,10 @@ def show_judged(out: Console, documents: Sequence[Mapping[str, Any]]) -> None:
     table = Table(box=None, pad_edge=False)
     for heading in ("window", "hop", "key", "verdict", "cause"):
         table.add_column(heading, overflow="fold")
-    for found in documents:
-        hop = f"{found['hop']['from']}→{found['hop']['to']}"
-        verdict, cause = found["verdict"] or "not known", found["cause"] or found["reason"] or ""
-        table.add_row(str(found["window"]), hop, printable(found["key"]), verdict, printable(cause))
+    for document in documents:
+        hop = f"{document['hop']['from']}→{document['hop']['to']}"
+        verdict, cause = document["verdict"] or "not known", document["cause"] or document["reason"] or ""
+        table.add_row(str(document["window"]), hop, printable(document["key"]), verdict, printable(cause))
     print_table(out, table)
     out.print(
         "these keys alone, as they are now: no window was judged, certified or repaired by it. `--whole` judges their "
@@ -72,7 +72,7 @@ def show_unjudged(
     out: Console, pipeline: str, places: Mapping[str, Sequence[Window]], documents: Iterable[Mapping[str, Any]]
 ) -> None:
     """Print which of the keys (key → windows) have no verdict on any hop, and what to do; nothing where all have."""
-    judged = {found["key"] for found in documents}
+    judged = {document["key"] for document in documents}
     left = [key for key in places if key not in judged]
     for key in left[:_LISTED_MOST]:
         numbers = ", ".join(str(window.number) for window in places[key])
@@ -91,7 +91,7 @@ def show_unjudged(
 
 def exit_of_keys(documents: Collection[Mapping[str, Any]], keys: Collection[str]) -> Exit:
     """Return the exit code: whether any of the keys was judged, each has a verdict that is known, and none is a gap."""
-    verdicts = {found["verdict"] for found in documents}
+    verdicts = {document["verdict"] for document in documents}
     if not verdicts:
         return Exit.NOTHING_JUDGED
     if verdicts & set(_UNKNOWN):
@@ -99,4 +99,4 @@ def exit_of_keys(documents: Collection[Mapping[str, Any]], keys: Collection[str]
     gaps = {verdict.value for verdict in Verdict if verdict.is_gap}
     if verdicts & gaps:
         return Exit.GAPS_REMAIN
-    return Exit.CERTIFIED if {found["key"] for found in documents} >= {*keys} else Exit.NOT_KNOWN
+    return Exit.CERTIFIED if {document["key"] for document in documents} >= {*keys} else Exit.NOT_KNOWN

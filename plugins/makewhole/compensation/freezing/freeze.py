@@ -232,7 +232,7 @@ def _erased(on_request: Sequence[Erasure], findings: Sequence[Finding]) -> dict[
     return {
         (hop, key_hash): said
         for hop, hashes in by_hop.items()
-        for key_hash, said in erased_among((one for one in on_request if one.is_of_hop(hop)), hashes).items()
+        for key_hash, said in erased_among((entry for entry in on_request if entry.is_of_hop(hop)), hashes).items()
     }
 
 

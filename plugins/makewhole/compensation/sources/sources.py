@@ -291,8 +291,8 @@ def _element_of(record: SourceRecord, key: str, shape: ValueShape) -> SourceReco
         position = {"partition": record.partition, "offset": record.offset}
         own = own.with_columns(pl.lit(value).alias(name) for name, value in position.items())
         own = own.filter(~is_below_another())
-    found = {parts[row].value: parts[row] for row in own[_ROW]}
-    return next(iter(found.values())) if len(found) == 1 else None
+    elements = {parts[row].value: parts[row] for row in own[_ROW]}
+    return next(iter(elements.values())) if len(elements) == 1 else None
 
 
 def decoded(record: SourceRecord, shape: ValueShape) -> dict[str, Any]:

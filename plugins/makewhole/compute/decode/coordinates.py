@@ -33,8 +33,8 @@ def coordinate_keys(batch: pa.RecordBatch, key: Sequence[str]) -> KeysAndProblem
     if all(column.min(initial=0) >= 0 for column in numbers):
         return keys, pl.Series("problem", [None], dtype=pl.String).new_from_index(0, len(keys))
     is_numbered = pl.Series(np.logical_and.reduce([column >= 0 for column in numbers]))
-    found = pl.DataFrame({"key": keys}).select(
+    frame = pl.DataFrame({"key": keys}).select(
         pl.when(is_numbered).then("key").alias("key"),
         pl.when(~is_numbered).then(pl.lit(UNNUMBERED)).alias("problem"),
     )
-    return found["key"], found["problem"]
+    return frame["key"], frame["problem"]

@@ -317,8 +317,8 @@ def _decode_record(stored: _StoredRecord, shape: ValueShape, places: Mapping[str
         record = _read_record(stored, {} if read.is_deletion else read.document, shape)
         held = {name: record.column(place) for name, place in places.items()}
         key = _key_of(_read_record(stored, read.document, shape), shape)
-    except KeyProblem as found:
-        problem = str(found)
+    except KeyProblem as error:
+        problem = str(error)
     # A deletion concerns every version of its key: no filter on values excludes it.
     passes_all = read.is_deletion and shape.heeds_deletions
     return _Row(

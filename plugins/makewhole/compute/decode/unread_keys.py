@@ -155,9 +155,9 @@ def _in_other_forms(left: pl.DataFrame) -> pl.DataFrame:
 
 def _texts_around(text: str | None, part: str) -> tuple[str, str] | None:
     """Return what stands before and behind a part in a text; None where it is not there as a whole word."""
-    before, found, behind = (text or "").partition(part)
+    before, separator, behind = (text or "").partition(part)
     is_word = not (before[-1:].isalnum() or behind[:1].isalnum())
-    return (before, behind) if found and is_word else None
+    return (before, behind) if separator and is_word else None
 
 
 def _texts(raw: pl.Series) -> pl.Series:

@@ -152,10 +152,10 @@ def without_left(copies: pl.DataFrame) -> pl.DataFrame:
     return copies.filter(~pl.col("is_outside").fill_null(False)).join(left, on=[*HASH, "source"], how="anti")
 
 
-def _is_ordered(one: str, other: str) -> pl.Expr:
+def _is_ordered(column: str, other: str) -> pl.Expr:
     """Return whether two versions are of one kind, and differ."""
-    is_alike = (is_moment(one) == is_moment(other)) & ~is_unreadable(one) & ~is_unreadable(other)
-    return (is_alike & (pl.col(one) != pl.col(other))).fill_null(False)
+    is_alike = (is_moment(column) == is_moment(other)) & ~is_unreadable(column) & ~is_unreadable(other)
+    return (is_alike & (pl.col(column) != pl.col(other))).fill_null(False)
 
 
 def _latest(copies: pl.DataFrame, side: str) -> pl.DataFrame:

@@ -75,15 +75,15 @@ def may_be_deleted(
     for name in ("offset", "lineage", "incarnation"):
         unread, value = pl.col(f"{name}_unread"), pl.col(name).fill_null(_NEWEST_LINEAGE)
         is_behind = (unread > value) | ((unread == value) & is_behind)
-    found, left = [met.filter(is_behind).select(HASH)], keys.select(*HASH, "time")
+    candidates, left = [met.filter(is_behind).select(HASH)], keys.select(*HASH, "time")
     anywhere = placed.with_columns(pl.when(~pl.col("is_gone")).then("partition").alias("partition"))
     for topic, at, before in anywhere.select("topic", "partition", "before").unique().rows():
         of_topic = values.filter(pl.col("topic") == topic)
         there = of_topic if at is None else of_topic.filter(pl.col("partition") == at)
         may_be_later = (pl.col("time") < pl.lit(before, dtype=UNREAD_PLACES["before"])).fill_null(True)
-        found.append(left.filter(may_be_later).join(there, on=HASH, how="anti").select(HASH))
-        left = left.join(found[-1], on=HASH, how="anti")
-    return pl.concat(found).unique()
+        candidates.append(left.filter(may_be_later).join(there, on=HASH, how="anti").select(HASH))
+        left = left.join(candidates[-1], on=HASH, how="anti")
+    return pl.concat(candidates).unique()
 
 
 def _incarnation(known: Mapping[str, int]) -> pl.Expr:

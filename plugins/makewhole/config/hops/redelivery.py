@@ -150,11 +150,11 @@ def _is_harmless(other: Hop, hop: Hop, drafts: Drafts) -> bool:
     return overwrites or _is_one_place(drafts, other.target, hop.target)
 
 
-def _is_one_place(drafts: Drafts, one: str, other: str) -> bool:
+def _is_one_place(drafts: Drafts, point_name: str, other: str) -> bool:
     """Return whether two points name one table or topic, as far as a file shows it."""
-    points = [drafts[name].point for name in (one, other)]
+    points = [drafts[name].point for name in (point_name, other)]
     places = {None if point is None else point.place for point in points}
-    return one == other or (len(places) == 1 and None not in places)
+    return point_name == other or (len(places) == 1 and None not in places)
 
 
 def _answered(hop: Hop) -> list[str]:

@@ -44,10 +44,10 @@ def _read() -> tuple[dict[str, tuple[str, ...]], frozenset[str]]:
     path = Path(name).expanduser()
     problems = Problems(file=str(path))
     top = read_tree(path, problems)
-    found = (_groups(top), _roles(top)) if top else ({}, frozenset())
+    groups_and_roles = (_groups(top), _roles(top)) if top else ({}, frozenset())
     if problems.listed():
         raise ConfigurationError(problems.listed())
-    return found
+    return groups_and_roles
 
 
 def _groups(top: Section) -> dict[str, tuple[str, ...]]:

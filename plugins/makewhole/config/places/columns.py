@@ -46,9 +46,9 @@ def read_columns(section: Section, *, of_table: bool) -> ColumnsDraft:
             values.logical_name(name)
         except values.UnfitError as unfit:
             line.complain(unfit.found, unfit.remedy)
-        found = _column_of_table(line) if of_table else units.read(line, values.topic_part)
-        if found is not None:
-            places[name], lines[name] = found, line
+        column_place = _column_of_table(line) if of_table else units.read(line, values.topic_part)
+        if column_place is not None:
+            places[name], lines[name] = column_place, line
     if of_table:
         _note_named_twice(places, lines)
     return ColumnsDraft(places=places, lines=lines, units=units)

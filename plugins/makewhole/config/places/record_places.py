@@ -52,9 +52,9 @@ def _paths(places: Iterable[tuple[str, str]]) -> Iterator[ColumnPath]:
 
 def clash(paths: Sequence[ColumnPath]) -> tuple[ColumnPath, ColumnPath] | None:
     """Return two columns of which no record has both: one stands where the other is, or leads to it."""
-    for one, other in combinations(sorted(paths, key=lambda path: path[1]), 2):
-        if one[1] == other[1][: len(one[1])]:
-            return one, other
+    for column_path, other in combinations(sorted(paths, key=lambda path: path[1]), 2):
+        if column_path[1] == other[1][: len(column_path[1])]:
+            return column_path, other
     return None
 
 
@@ -62,11 +62,11 @@ def cannot_be_built(pipeline: Pipeline, hop: Hop, source: TablePoint, target: To
     """Return why no record can be made of a ledger's row that the topic reads as it; None: one can."""
     if not is_placed(source, target):
         return None
-    found = clash(column_paths(pipeline, source, target))
-    if found is not None:
-        (one, at), (other, below) = found
+    pair = clash(column_paths(pipeline, source, target))
+    if pair is not None:
+        (column, at), (other, below) = pair
         return (
-            f"a record that `produce` makes of a row of {hop.source} cannot have {one} at ${written_path(at)} and "
+            f"a record that `produce` makes of a row of {hop.source} cannot have {column} at ${written_path(at)} and "
             f"{other} at ${written_path(below)}"
         )
     for name, place in other_places(pipeline, target):

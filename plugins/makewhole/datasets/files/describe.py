@@ -25,7 +25,7 @@ def describe_columns(
     connection: Connection, shapes: Iterable[TableShape]
 ) -> tuple[Mapping[str, TableColumns], Sequence[Problem]]:
     """Return the columns of datasets by point, and the datasets and columns that do not exist."""
-    found: dict[str, TableColumns] = {}
+    columns: dict[str, TableColumns] = {}
     problems: list[Problem] = []
     for shape in shapes:
         try:
@@ -33,8 +33,8 @@ def describe_columns(
         except ConfigurationError as error:
             problems += error.problems
         else:
-            found[shape.point.name] = _columns(source, shape)
-    return found, problems
+            columns[shape.point.name] = _columns(source, shape)
+    return columns, problems
 
 
 def existing(connection: Connection, shape: TableShape) -> FileSource:

@@ -62,12 +62,12 @@ class FileSource:
         """The files at one moment. A view has those alone that count, and can be read."""
         if self._view is not None:
             return Listing(files=files_of_view(self._view))
-        found = self.listed
+        listed = self.listed
         with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
-            own = dict(zip(found.files, pool.map(self._own_schema, found.files), strict=True))
+            own = dict(zip(listed.files, pool.map(self._own_schema, listed.files), strict=True))
         self._own = {data: schema for data, schema in own.items() if schema is not None}
         unreadable = [data for data, schema in own.items() if schema is None]
-        return replace(found, files=tuple(self._own), unreadable=tuple(sorted([*unreadable, *found.gone])))
+        return replace(listed, files=tuple(self._own), unreadable=tuple(sorted([*unreadable, *listed.gone])))
 
     def leave_out(self, files: Collection[DataFile]) -> None:
         """Take files whose pages do not decode for such as cannot be read, from now on."""
@@ -105,7 +105,7 @@ class FileSource:
     @property
     def newest_first(self) -> Sequence[DataFile]:
         """The files that count, the last written one first."""
-        return sorted(self.files, key=lambda one: (-one.file.modified_ms, one.path))
+        return sorted(self.files, key=lambda data: (-data.file.modified_ms, data.path))
 
     @property
     def view(self) -> str:
@@ -122,20 +122,20 @@ class FileSource:
         if data not in self._schemas:
             own = self._own.get(data) or self._read_schema(data)
             fields = [field for field in own if field.name not in data.folders]
-            self._schemas[data] = pa.schema([*fields, *(pa.field(*one) for one in self._folder_types.items())])
+            self._schemas[data] = pa.schema([*fields, *(pa.field(*column) for column in self._folder_types.items())])
         return self._schemas[data]
 
     def schema(self, wanted: Sequence[str] | None = None) -> pa.Schema | None:
         """Return the columns of all files, each with the type that it has in the newest, and the parts that it has in
         any; with `wanted`, of no more files than it takes to know these. None: there is no file. Raises what
         `read_schema` does."""
-        found: pa.Schema | None = None
+        schema: pa.Schema | None = None
         for data in self.newest_first:
             own = self.schema_of(data)
-            found = own if found is None else _with_columns_of(found, own)
-            if wanted is not None and set(wanted) <= all_types(found).keys():
-                return found
-        return found
+            schema = own if schema is None else _with_columns_of(schema, own)
+            if wanted is not None and set(wanted) <= all_types(schema).keys():
+                return schema
+        return schema
 
     @property
     def number(self) -> int:
@@ -159,7 +159,7 @@ class FileSource:
         for data in self.files:
             for name, text in data.folders.items():
                 texts.setdefault(name, set()).update(() if text is None else (text,))
-        return {name: _type_of(found) for name, found in texts.items()}
+        return {name: _type_of(values) for name, values in texts.items()}
 
     def rows(
         self,
@@ -209,7 +209,7 @@ class FileSource:
 
     def whole_since(self, seen: str) -> FilesPart:
         """Return all files that count now and were not there when `seen` was."""
-        return tuple(one for one in self.whole if one[0] not in self._seen_files(seen))
+        return tuple(piece for piece in self.whole if piece[0] not in self._seen_files(seen))
 
     def is_certain(self, data: DataFile, seen: str, number: int) -> pl.Series:
         """Return for so many rows of a file whether they were there when `seen` was."""
@@ -219,8 +219,8 @@ class FileSource:
         known = self.__dict__.setdefault("_known_views", {})
         if seen not in known:
             known[seen] = SeenFiles(seen)
-        found: SeenFiles = known[seen]
-        return found
+        files: SeenFiles = known[seen]
+        return files
 
 
 def places_of(data: DataFile, rows: ParquetRows) -> pl.Series:

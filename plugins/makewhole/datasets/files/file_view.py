@@ -14,7 +14,7 @@ _DIGEST_BYTES = 8
 
 def view_text(files: Iterable[DataFile]) -> str:
     """Return a list of files as a text, which travels to readers."""
-    listed = [[one.path, one.file.size_bytes, one.file.modified_ms] for one in files]
+    listed = [[data.path, data.file.size_bytes, data.file.modified_ms] for data in files]
     return base64.b64encode(zlib.compress(json.dumps(listed).encode())).decode()
 
 

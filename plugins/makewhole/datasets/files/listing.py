@@ -80,18 +80,18 @@ def listing_now(store: FileStore, marker: str = "") -> Listing:
         RefusedError: a manifest names what is no file of the dataset.
         TransientError: the files change all the time, a manifest is no list, or the system does not answer.
     """
-    found = store.list()
+    listed = store.list()
     for _ in range(_LISTED_MOST):
-        known = counting_files(store, found, marker)
+        known = counting_files(store, listed, marker)
         again = store.list()
-        if _in_sight(again, marker) == _in_sight(found, marker):
+        if _in_sight(again, marker) == _in_sight(listed, marker):
             return Listing(
                 files=tuple(DataFile(file=file) for file in known.counting),
                 uncommitted=tuple(DataFile(file=file) for file in known.uncommitted),
-                left_over=tuple(DataFile(file=file) for file in found if is_left_over(file.path)),
+                left_over=tuple(DataFile(file=file) for file in listed if is_left_over(file.path)),
                 gone=tuple(DataFile(file=file) for file in known.gone),
             )
-        found = again
+        listed = again
     raise TransientError(f"the files of {store.root} changed each of {_LISTED_MOST} times that they were listed")
 
 

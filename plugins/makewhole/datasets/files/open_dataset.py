@@ -66,8 +66,8 @@ def rows_of_keys(
             for row in _found_rows(source.number, point, kinds, texts, data, rows, has_images=has_images):
                 yield row.key, row
 
-    found = rows_by_key(schema, point, keys, is_exact=is_exact, find=find)
-    return {key: by_place(rows) for key, rows in found.items()}
+    by_key = rows_by_key(schema, point, keys, is_exact=is_exact, find=find)
+    return {key: by_place(rows) for key, rows in by_key.items()}
 
 
 def by_place(rows: Iterable[RowInParquet]) -> list[RowInParquet]:
@@ -114,7 +114,7 @@ class FilesTable(OpenDataset):
     description: TableDescription
 
     def rows_of_key(self, key: str, *, is_exact: bool = True, is_latest_first: bool = False) -> list[TableRow]:
-        return [one.row for one in self.valued_rows({}, key, is_exact=is_exact, is_latest_first=is_latest_first)]
+        return [row.row for row in self.valued_rows({}, key, is_exact=is_exact, is_latest_first=is_latest_first)]
 
     def valued_rows(
         self, compare: Mapping[str, str], key: str, *, is_exact: bool = True, is_latest_first: bool = False
@@ -125,8 +125,8 @@ class FilesTable(OpenDataset):
     def valued_rows_of_many(
         self, compare: Mapping[str, str], keys: Sequence[str], *, is_exact: bool = True
     ) -> Mapping[str, Sequence[ValuedRow]]:
-        found = rows_of_keys(self._source(compare), self.point, keys, is_exact=is_exact)
-        return {key: _valued(rows, compare) for key, rows in found.items()}
+        by_key = rows_of_keys(self._source(compare), self.point, keys, is_exact=is_exact)
+        return {key: _valued(rows, compare) for key, rows in by_key.items()}
 
     def _source(self, compare: Mapping[str, str]) -> FileSource:
         source = FileSource(self.connection, self.point)
@@ -140,7 +140,7 @@ class FilesTable(OpenDataset):
 
 def _valued(rows: Sequence[RowInParquet], compare: Mapping[str, str]) -> list[ValuedRow]:
     return [
-        ValuedRow(row=one.row, place=one.row.place or "", values=compared_texts(one.values, compare)) for one in rows
+        ValuedRow(row=row.row, place=row.row.place or "", values=compared_texts(row.values, compare)) for row in rows
     ]
 
 

@@ -98,7 +98,7 @@ class FilesReader:
 
 def _unreadable(spoilt: Sequence[SpoiltGroup]) -> list[UnreadableFile]:
     """Return the files of what does not decode, each once."""
-    return [as_unreadable(data, is_spoilt=True) for data in sorted({one.data for one in spoilt})]
+    return [as_unreadable(data, is_spoilt=True) for data in sorted({group.data for group in spoilt})]
 
 
 def files_in_doubt(source: FileSource, point: TablePoint, keys: WantedKeys) -> Iterator[TransactionInDoubt]:
@@ -125,8 +125,8 @@ def _groups_in_doubt(
     file says of them. It depends on no other key that is asked for, so that a verdict does not, either."""
     types = all_types(source.schema() or pa.schema([]))
     asked = {key: of_keys(types, point, WantedKeys.of_texts(point, [key])) for key in keys.texts} if spoilt else {}
-    for data in sorted({one.data for one in spoilt}):
-        groups = [one.group for one in spoilt if one.data == data]
+    for data in sorted({group.data for group in spoilt}):
+        groups = [group.group for group in spoilt if group.data == data]
         with opened(source.store, data) as file:
             held = {
                 key for key, wanted in asked.items() if any(may_hold(file, at, wanted, data.folders) for at in groups)
@@ -211,29 +211,28 @@ class HeldListing:
     def plan(self, bounds: TimeBounds | None, parts: int) -> ReadPlan:
         """Return files for each part, so that these are of about one size; few files are divided by their groups."""
         number = max(parts, 1)
-        sizes, found = [0] * number, [list[tuple[DataFile, tuple[int, ...] | None]]() for _ in range(number)]
-        for size, piece in sorted(self._pieces(number), key=lambda one: -one[0]):
+        sizes, by_part = [0] * number, [list[tuple[DataFile, tuple[int, ...] | None]]() for _ in range(number)]
+        for size, piece in sorted(self._pieces(number), key=lambda sized_piece: -sized_piece[0]):
             at = sizes.index(min(sizes))
             sizes[at] += size
-            found[at].append(piece)
+            by_part[at].append(piece)
         return ReadPlan(
             view=self.source.view,
             seen=self.seen,
-            parts=tuple(tuple(part) for part in found),
-            unreadable=tuple(
-                replace(
-                    as_unreadable(one, is_spoilt=one in self.source.left_out), is_gone=one in self.source.listing.gone
-                )
-                for one in self.source.listing.unreadable
-            ),
-            not_taken=tuple(as_unreadable(one, is_spoilt=False) for one in self._not_taken()),
+            parts=tuple(tuple(part) for part in by_part),
+            unreadable=tuple(self._unreadable_file(data) for data in self.source.listing.unreadable),
+            not_taken=tuple(as_unreadable(data, is_spoilt=False) for data in self._not_taken()),
         )
+
+    def _unreadable_file(self, data: DataFile) -> UnreadableFile:
+        unreadable = as_unreadable(data, is_spoilt=data in self.source.left_out)
+        return replace(unreadable, is_gone=data in self.source.listing.gone)
 
     def _not_taken(self) -> list[DataFile]:
         return sorted({*self.source.listing.uncommitted, *self.source.listing.left_over})
 
     def leave_out(self, files: Sequence[UnreadableFile]) -> None:
-        paths = {one.path for one in files}
+        paths = {file.path for file in files}
         self.source.leave_out([data for data in self.source.files if data.path in paths])
 
     def _pieces(self, parts: int) -> Iterator[tuple[int, tuple[DataFile, tuple[int, ...] | None]]]:
@@ -246,7 +245,7 @@ class HeldListing:
                 yield data.file.size_bytes // groups, (data, (at,))
 
     def count_rows(self, slices: Sequence[TimeSlice]) -> dict[int, int]:
-        return {one.window: sum(int(is_in_slice(times, one).sum()) for _, times in self._times(one)) for one in slices}
+        return {cut.window: sum(int(is_in_slice(times, cut).sum()) for _, times in self._times(cut)) for cut in slices}
 
     def count_rows_and_ahead(self, slices: Sequence[TimeSlice]) -> tuple[dict[int, int], RowsAhead]:
         return self.count_rows(slices), rows_ahead(times for _, times in self._times(None))
@@ -275,4 +274,4 @@ class HeldListing:
             kept = rows if own is None else rows.only(own.to_numpy())
             yield data, times_of_rows(kept.rows, point)
         if spoilt:
-            self.source.leave_out({one.data for one in spoilt})
+            self.source.leave_out({group.data for group in spoilt})

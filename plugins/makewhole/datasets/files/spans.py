@@ -47,7 +47,7 @@ def inside(point: TablePoint, bounds: TimeBounds | None) -> Wanted:
     """Return what holds for every row inside the bounds: of its times, or without one."""
     if bounds is None or point.time is None:
         return None
-    spans = [(bounds.start, bounds.end), *((one.start, one.end) for one in bounds.earlier)]
+    spans = [(bounds.start, bounds.end), *((rows.start, rows.end) for rows in bounds.earlier)]
     dated = [
         Span(column=point.time, least=_LEAST if start is None else _number(start), most=_number(end))
         for start, end in spans

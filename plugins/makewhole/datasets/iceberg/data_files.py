@@ -32,7 +32,7 @@ class ListedFile:
     @property
     def paths(self) -> set[str]:
         """The files without which its rows are not known: itself, and its deletes."""
-        return {self.file.file_path, *(one.file_path for one in self.deletes)}
+        return {self.file.file_path, *(delete.file_path for delete in self.deletes)}
 
     def around_number(self, location: str) -> tuple[str, str]:
         """Return what stands before and behind the number of a row in the place of each: the file, inside the table's
@@ -65,11 +65,12 @@ def listed_files(
         try:
             return _files_of(table, left, name, where)
         except FileNotFoundError as error:
-            lost = [one for one in left if one.manifest_path == error.filename and one.content is ManifestContent.DATA]
+            of_data = [manifest for manifest in left if manifest.content is ManifestContent.DATA]
+            lost = [manifest for manifest in of_data if manifest.manifest_path == error.filename]
             if gone is None or not lost:
                 raise
             gone += lost
-            left = [one for one in left if one not in lost]
+            left = [manifest for manifest in left if manifest not in lost]
 
 
 def _files_of(
@@ -88,12 +89,12 @@ def _files_of(
     return list(_numbered([(task.file, tuple(task.delete_files), entries[id(task.file)]) for task in tasks]))
 
 
-def _numbered(found: Sequence[tuple[DataFile, tuple[DataFile, ...], ManifestEntry]]) -> Iterator[ListedFile]:
+def _numbered(files: Sequence[tuple[DataFile, tuple[DataFile, ...], ManifestEntry]]) -> Iterator[ListedFile]:
     before = Counter[str]()
-    for file, deletes, entry in found:
+    for file, deletes, entry in files:
         yield ListedFile(
             file=file,
-            deletes=tuple(sorted(deletes, key=lambda one: one.file_path)),
+            deletes=tuple(sorted(deletes, key=lambda delete: delete.file_path)),
             listing=before[file.file_path],
             added_in=entry.snapshot_id,
             sequence=entry.sequence_number or 0,

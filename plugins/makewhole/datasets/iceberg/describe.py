@@ -43,7 +43,7 @@ def describe_columns(
     connection: IcebergConnection, shapes: Iterable[TableShape]
 ) -> tuple[Mapping[str, TableColumns], Sequence[Problem]]:
     """Return the columns of tables by point, and the tables and columns that do not exist."""
-    found: dict[str, TableColumns] = {}
+    columns: dict[str, TableColumns] = {}
     problems: list[Problem] = []
     for shape in shapes:
         try:
@@ -51,8 +51,8 @@ def describe_columns(
         except ConfigurationError as error:
             problems += error.problems
         else:
-            found[shape.point.name] = _columns(table, shape.point)
-    return found, problems
+            columns[shape.point.name] = _columns(table, shape.point)
+    return columns, problems
 
 
 def existing(connection: IcebergConnection, shape: TableShape) -> Table:
@@ -143,7 +143,7 @@ def _columns(table: Table, point: TablePoint) -> TableColumns:
 def description_of(table: Table, point: TablePoint) -> TableDescription:
     """Return what is known of the table of a point. Its columns are the parts of those that have parts."""
     schema = table.schema()
-    required = {schema.find_column_name(one.field_id) for one in schema.columns if one.required}
+    required = {schema.find_column_name(column.field_id) for column in schema.columns if column.required}
     names = leaf_types(arrow_schema(schema))
     columns = {
         name: described_column(name, kind, is_required=name in required, is_filled=name == filled_column(point))

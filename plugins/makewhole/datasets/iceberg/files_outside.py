@@ -122,12 +122,12 @@ def _live(snapshot: Snapshot | None, table: Table) -> set[str]:
 
 
 def _ancestors(table: Table) -> set[int]:
-    found, snapshot = set[int](), table.current_snapshot()
+    ancestors, snapshot = set[int](), table.current_snapshot()
     while snapshot is not None:
-        found.add(snapshot.snapshot_id)
+        ancestors.add(snapshot.snapshot_id)
         parent = snapshot.parent_snapshot_id
         snapshot = None if parent is None else table.snapshot_by_id(parent)
-    return found
+    return ancestors
 
 
 def files_outside(table: Table) -> list[FileOutside]:
@@ -140,7 +140,7 @@ def files_outside(table: Table) -> list[FileOutside]:
     """
     known, history = _snapshot_files(table), _ancestors(table)
     kept = [_kept(known, path, history) for path in known.files if path not in known.current]
-    kept.sort(key=lambda one: (-one.sequence, one.file.file_path))
+    kept.sort(key=lambda file: (-file.sequence, file.file.file_path))
     return [*kept, *_orphans(known)]
 
 
@@ -165,9 +165,9 @@ def _orphans(known: _SnapshotFiles) -> Iterator[FileOutside]:
     names = {same_file(path) for path in known.files} | known.deletes
     own = f"{table.location().rstrip('/')}/"
     places = dict.fromkeys([table.location(), *filter(None, [table.properties.get(_DATA_PATH)])])
-    listed = [one for place in places for one in files_below(table.io, place)]
+    listed = [entry for place in places for entry in files_below(table.io, place)]
     others = tuple({above for path, _ in listed if (above := _table_of_metadata(path)) not in ("", own)})
-    found = {
+    by_name = {
         same_file(path): (path, size)
         for path, size in listed
         if path.endswith(".parquet")
@@ -175,7 +175,7 @@ def _orphans(known: _SnapshotFiles) -> Iterator[FileOutside]:
         and not path.startswith(f"{own}metadata/")
         and not _is_of_others(path, own, others)
     }
-    for name, (path, size) in sorted(found.items()):
+    for name, (path, size) in sorted(by_name.items()):
         if name not in names:
             yield FileOutside(file=_file(path, size), reason=OutsideReason.UNLISTED)
 

@@ -30,15 +30,15 @@ class _KeepsNulls(arrow_io.ArrowProjectionVisitor):
         return _with_nulls(super().map(map_type, map_array, key_result, value_result), map_array)
 
 
-def _with_nulls(found: NestedColumn | None, own: NestedColumn | None) -> NestedColumn | None:
+def _with_nulls(column: NestedColumn | None, own: NestedColumn | None) -> NestedColumn | None:
     """Return a column that is null where another one is, with the numbers that its type has for keys and items."""
-    if found is None or own is None or found.null_count == own.null_count:
-        return found
-    offsets, nulls = pc.add(found.offsets, pa.scalar(0, found.offsets.type)), own.is_null()
-    if pa.types.is_map(found.type):
+    if column is None or own is None or column.null_count == own.null_count:
+        return column
+    offsets, nulls = pc.add(column.offsets, pa.scalar(0, column.offsets.type)), own.is_null()
+    if pa.types.is_map(column.type):
         maps: Any = pa.MapArray
-        return maps.from_arrays(offsets, found.keys, found.items, found.type, mask=nulls)
-    return type(found).from_arrays(offsets, found.values, type=found.type, mask=nulls)
+        return maps.from_arrays(offsets, column.keys, column.items, column.type, mask=nulls)
+    return type(column).from_arrays(offsets, column.values, type=column.type, mask=nulls)
 
 
 def keep_null_lists() -> None:

@@ -70,13 +70,13 @@ def _found_rows(
     columns = [field.name for field in source.schema.columns]
     number = table_number(source.table)
     for listed, rows in source.rows(source.files(where), columns, where):
-        found, kept = among(rows.rows, point, texts, kinds)
+        keys, kept = among(rows.rows, point, texts, kinds)
         if not kept.any():
             continue
         these = rows.only(kept)
         places = source.places(listed, these).to_list()
         origins = [(listed.file.file_path, listed.listing, int(at)) for at in these.numbers]
-        yield from zip(found, key_rows(these.rows, point, number, places, origins, compare), strict=True)
+        yield from zip(keys, key_rows(these.rows, point, number, places, origins, compare), strict=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,7 @@ class IcebergTable(OpenDataset):
     description: TableDescription
 
     def rows_of_key(self, key: str, *, is_exact: bool = True, is_latest_first: bool = False) -> list[TableRow]:
-        return [one.row for one in self.valued_rows({}, key, is_exact=is_exact, is_latest_first=is_latest_first)]
+        return [row.row for row in self.valued_rows({}, key, is_exact=is_exact, is_latest_first=is_latest_first)]
 
     def valued_rows(
         self, compare: Mapping[str, str], key: str, *, is_exact: bool = True, is_latest_first: bool = False
@@ -100,8 +100,8 @@ class IcebergTable(OpenDataset):
     def valued_rows_of_many(
         self, compare: Mapping[str, str], keys: Sequence[str], *, is_exact: bool = True
     ) -> Mapping[str, Sequence[ValuedRow]]:
-        found = rows_of_keys(self._source(compare), self.point, keys, compare, is_exact=is_exact)
-        return {key: _valued(in_order(rows)) for key, rows in found.items()}
+        by_key = rows_of_keys(self._source(compare), self.point, keys, compare, is_exact=is_exact)
+        return {key: _valued(in_order(rows)) for key, rows in by_key.items()}
 
     def _source(self, compare: Mapping[str, str]) -> Snapshotted:
         source = Snapshotted.of(self.connection, self.point)
@@ -114,7 +114,7 @@ class IcebergTable(OpenDataset):
 
 
 def _valued(rows: Sequence[KeyRow]) -> list[ValuedRow]:
-    return [ValuedRow(row=_bare(one.row), place=one.row.place or "", values=one.values) for one in rows]
+    return [ValuedRow(row=_bare(row.row), place=row.row.place or "", values=row.values) for row in rows]
 
 
 def _bare(row: TableRow) -> TableRow:

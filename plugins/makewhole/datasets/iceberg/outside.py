@@ -57,22 +57,22 @@ def rows_outside(source: Snapshotted, point: TablePoint, keys: Sequence[str]) ->
             f"rows outside {source.name} are not looked for: it keeps {snapshots:,} snapshots, and at most "
             f"{_MOST_SNAPSHOTS:,} are read; expire old ones"
         )
-    found: dict[str, list[RowOutside]] = {}
+    by_key: dict[str, list[RowOutside]] = {}
     columns = sorted(point.named_columns)
-    for one in (*_deleted(source, point, keys, columns), *found_outside(source, point, keys, columns)):
-        before, after = one.listed.around_number(source.table.location())
-        for key, number in zip(one.keys, one.rows.numbers, strict=True):
-            places = found.setdefault(key, [])
+    for outside in (*_deleted(source, point, keys, columns), *found_outside(source, point, keys, columns)):
+        before, after = outside.listed.around_number(source.table.location())
+        for key, number in zip(outside.keys, outside.rows.numbers, strict=True):
+            places = by_key.setdefault(key, [])
             if len(places) < _SHOWN:
-                is_known = one.listed.added_in is not None
+                is_known = outside.listed.added_in is not None
                 row = RowOutside(
                     place=f"{before}{number}{after if is_known else ''}",
-                    reason=one.of.reason,
-                    commit=None if one.of.snapshot is None else str(one.of.snapshot),
-                    operation=one.of.operation,
+                    reason=outside.of.reason,
+                    commit=None if outside.of.snapshot is None else str(outside.of.snapshot),
+                    operation=outside.of.operation,
                 )
                 places.append(row)
-    return found
+    return by_key
 
 
 def found_outside(
@@ -91,11 +91,11 @@ def found_outside(
     wanted = WantedKeys.of_texts(point, keys)
     where = of_keys(source.schema, point, wanted)
     may_have = _InclusiveMetricsEvaluator(source.schema, where, include_empty_files=True)
-    for one in outside:
-        if one.reason not in reasons:
+    for file in outside:
+        if file.reason not in reasons:
             continue
-        if one.file.spec_id == NO_SPEC or may_have.eval(one.file):
-            yield from _rows_in(source, wanted, columns, one, _listed(one), where)
+        if file.file.spec_id == NO_SPEC or may_have.eval(file.file):
+            yield from _rows_in(source, wanted, columns, file, _listed(file), where)
 
 
 def _deleted(
@@ -109,10 +109,10 @@ def _deleted(
             yield from _rows_in(source, wanted, columns, of, replace(listed, deletes=()), where)
 
 
-def _listed(one: FileOutside) -> ListedFile:
-    snapshot = None if one.reason is OutsideReason.UNLISTED else one.snapshot
-    added = snapshot if one.reason is OutsideReason.NOT_IN_HISTORY else None
-    return ListedFile(file=one.file, deletes=(), listing=0, added_in=added, sequence=one.sequence)
+def _listed(file: FileOutside) -> ListedFile:
+    snapshot = None if file.reason is OutsideReason.UNLISTED else file.snapshot
+    added = snapshot if file.reason is OutsideReason.NOT_IN_HISTORY else None
+    return ListedFile(file=file.file, deletes=(), listing=0, added_in=added, sequence=file.sequence)
 
 
 def _rows_in(

@@ -38,7 +38,7 @@ def inside(schema: Schema, point: TablePoint, bounds: TimeBounds | None) -> Bool
     kind = schema.find_field(point.time).field_type
     if not isinstance(kind, DateType | TimestampType | TimestamptzType) or _is_null_with_its_parent(schema, point.time):
         return ALWAYS_TRUE
-    spans = [(bounds.start, bounds.end), *((one.start, one.end) for one in bounds.earlier)]
+    spans = [(bounds.start, bounds.end), *((rows.start, rows.end) for rows in bounds.earlier)]
     dated = [_between(point.time, kind, start, end) for start, end in spans]
     return reduce(_either, dated, IsNull(point.time))
 
@@ -51,8 +51,8 @@ def _is_null_with_its_parent(schema: Schema, column: str) -> bool:
     return schema.find_field(column).required and any(schema.find_field(name).optional for name in outer)
 
 
-def _either(one: BooleanExpression, other: BooleanExpression) -> BooleanExpression:
-    return Or(one, other)
+def _either(predicate: BooleanExpression, other: BooleanExpression) -> BooleanExpression:
+    return Or(predicate, other)
 
 
 def _between(
@@ -83,8 +83,8 @@ def of_keys(schema: Schema, point: TablePoint, keys: WantedKeys) -> BooleanExpre
     return reduce(_both, columns, ALWAYS_TRUE)
 
 
-def _both(one: BooleanExpression, other: BooleanExpression) -> BooleanExpression:
-    return And(one, other)
+def _both(predicate: BooleanExpression, other: BooleanExpression) -> BooleanExpression:
+    return And(predicate, other)
 
 
 def _of_positions(point: TablePoint, positions: OffsetRuns) -> BooleanExpression:

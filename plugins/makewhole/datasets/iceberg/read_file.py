@@ -201,22 +201,22 @@ class FileReader:
             bound = bind(self.schema, where, case_sensitive=True)
             translated = translate_column_names(bound, own, True, dict(missing))
             wanted = expression_to_pyarrow(bind(own, translated, case_sensitive=True), own)
-            found = fragment.split_by_row_group(wanted)
+            parts = fragment.split_by_row_group(wanted)
         except (pa.ArrowInvalid, ValueError, TypeError):  # a name with dots in it, of which it takes parts for columns
             return every
-        return sorted(group.id for part in found for group in part.row_groups)
+        return sorted(group.id for part in parts for group in part.row_groups)
 
     def _gone(self, listed: ListedFile) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         """Return the numbers of the rows that deletes take away."""
-        found = [np.empty(0, dtype=np.int64)]
+        numbers = [np.empty(0, dtype=np.int64)]
         for delete in listed.deletes:
             known = self.deleted.get(delete.file_path)
             if known is None:
                 positions = _read_deletes(self.table.io, delete)
                 known = {path: np.asarray(rows.to_numpy(), dtype=np.int64) for path, rows in positions.items()}
                 self.deleted[delete.file_path] = known
-            found += [known[path] for path in (listed.file.file_path,) if path in known]
-        return np.unique(np.concatenate(found))
+            numbers += [known[path] for path in (listed.file.file_path,) if path in known]
+        return np.unique(np.concatenate(numbers))
 
 
 def _fragment(file: Any) -> Any:
@@ -228,4 +228,4 @@ def _fragment(file: Any) -> Any:
 
 def _without_lists(projected: Schema) -> set[int]:
     """Return the numbers of the columns and parts that a schema has. Lists and maps are chosen by their items."""
-    return {one for one in projected.field_ids if not isinstance(projected.find_type(one), ListType | MapType)}
+    return {number for number in projected.field_ids if not isinstance(projected.find_type(number), ListType | MapType)}

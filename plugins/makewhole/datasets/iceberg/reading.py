@@ -64,7 +64,7 @@ class Snapshotted:
         gone = list[ManifestFile]()
         with translated(self.name):
             try:
-                found = listed_files(
+                files = listed_files(
                     *(self.table, self.snapshot, self.name, where if is_of_now else None),
                     without=self.view.without,
                     gone=gone,
@@ -76,7 +76,7 @@ class Snapshotted:
             self.require_kept()
             self.gone |= {manifest.manifest_path: manifest for manifest in gone}
             self.leave_out(map(self._unreadable_list, gone))
-        return [listed for listed in found if listed.paths.isdisjoint(self.view.without)]
+        return [listed for listed in files if listed.paths.isdisjoint(self.view.without)]
 
     @property
     def may_have_deletes(self) -> bool:
@@ -103,8 +103,8 @@ class Snapshotted:
             return self.files(where)
         if before.snapshot == self.view.snapshot and not before.without:
             return []
-        known = {_identity(one) for one in self._files_then(before, old, where) or ()}
-        return [one for one in self.files(where) if _identity(one) not in known]
+        known = {_identity(listed) for listed in self._files_then(before, old, where) or ()}
+        return [listed for listed in self.files(where) if _identity(listed) not in known]
 
     def _files_then(
         self, before: SnapshotView, old: Snapshot, where: BooleanExpression | None = None
@@ -112,20 +112,20 @@ class Snapshotted:
         """Return the data files that an earlier view had, as far as their lists are still there; None: none is."""
         with translated(self.name):
             try:
-                found = listed_files(self.table, old, self.name, where, without=before.without, gone=[])
+                files = listed_files(self.table, old, self.name, where, without=before.without, gone=[])
             except FileNotFoundError:
                 return None
-        return [one for one in found if one.paths.isdisjoint(before.without)]
+        return [listed for listed in files if listed.paths.isdisjoint(before.without)]
 
     def leave_out(self, files: Iterable[UnreadableFile]) -> None:
         """Take files for such as cannot be read, from now on."""
-        self.left_out |= {one.path: one for one in files}
+        self.left_out |= {file.path: file for file in files}
         self.view = replace(self.view, without=tuple(sorted({*self.view.without, *self.left_out})))
 
-    def unreadable(self, one: SpoiltRows) -> UnreadableFile:
+    def unreadable(self, rows: SpoiltRows) -> UnreadableFile:
         """Return a file as one that cannot be read; it was written when the snapshot that brought it was made."""
-        sizes = {file.file_path: file.file_size_in_bytes for file in (one.listed.file, *one.listed.deletes)}
-        return self._unreadable(one.path, sizes.get(one.path, 0), one.listed.added_in, is_gone=one.gone is not None)
+        sizes = {file.file_path: file.file_size_in_bytes for file in (rows.listed.file, *rows.listed.deletes)}
+        return self._unreadable(rows.path, sizes.get(rows.path, 0), rows.listed.added_in, is_gone=rows.gone is not None)
 
     def _unreadable_list(self, manifest: ManifestFile) -> UnreadableFile:
         added_in = manifest.added_snapshot_id
@@ -200,7 +200,7 @@ class Snapshotted:
 
 def _identity(listed: ListedFile) -> tuple[str, int, int, tuple[str, ...]]:
     """Return what has to be the same for a data file to have the same rows."""
-    return listed.file.file_path, listed.sequence, listed.listing, tuple(one.file_path for one in listed.deletes)
+    return listed.file.file_path, listed.sequence, listed.listing, tuple(delete.file_path for delete in listed.deletes)
 
 
 class IcebergReader:
@@ -244,7 +244,7 @@ class IcebergReader:
         files = source.files(where) if since is None else source.files_since(since, where)
         yield from self._among(files, wanted, where, spoilt)
         if spoilt or source.gone:
-            unreadable = {one.path: one for one in _unreadable(source, spoilt)}
+            unreadable = {file.path: file for file in _unreadable(source, spoilt)}
             within = KeysWithin(source.table, source.schema, self._shape.point, keys)
             with translated(source.name):
                 held = in_doubt(self._shape.point, within, source.files_read, unreadable, spoilt, source.gone)
@@ -281,8 +281,8 @@ class IcebergReader:
 
 def _unreadable(source: Snapshotted, spoilt: Sequence[SpoiltRows]) -> list[UnreadableFile]:
     """Return the files that were found to be gone or not to decode, each once."""
-    found = {one.path: one for one in (*source.left_out.values(), *map(source.unreadable, spoilt))}
-    return [found[path] for path in sorted(found)]
+    by_path = {file.path: file for file in (*source.left_out.values(), *map(source.unreadable, spoilt))}
+    return [by_path[path] for path in sorted(by_path)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -309,18 +309,18 @@ class HeldSnapshot:
         """Return files for each part, so that these are of about one size; of a file that is larger its groups of
         rows."""
         files = self.source.files(inside(self.source.schema, self.shape.point, bounds))
-        sizes, found = [0] * max(parts, 1), [list[ListedFile]() for _ in range(max(parts, 1))]
+        sizes, by_part = [0] * max(parts, 1), [list[ListedFile]() for _ in range(max(parts, 1))]
         share = sum(listed.file.file_size_in_bytes for listed in files) / max(parts, 1)
         pieces = [piece for listed in files for piece in self._pieces(listed, share)]
         for size, listed in sorted(pieces, key=lambda piece: -piece[0]):
             at = sizes.index(min(sizes))
             sizes[at] += size
-            found[at].append(listed)
+            by_part[at].append(listed)
         return ReadPlan(
             view=self.seen,
             seen=self.seen,
-            parts=tuple(tuple(part) for part in found),
-            unreadable=tuple(sorted(self.source.left_out.values(), key=lambda one: one.path)),
+            parts=tuple(tuple(part) for part in by_part),
+            unreadable=tuple(sorted(self.source.left_out.values(), key=lambda file: file.path)),
         )
 
     def leave_out(self, files: Sequence[UnreadableFile]) -> None:
@@ -340,7 +340,7 @@ class HeldSnapshot:
         return [(size * own // of_values, replace(listed, groups=(at,))) for at, own in enumerate(groups)]
 
     def count_rows(self, slices: Sequence[TimeSlice]) -> dict[int, int]:
-        return {one.window: sum(int(is_in_slice(times, one).sum()) for _, times in self._times(one)) for one in slices}
+        return {cut.window: sum(int(is_in_slice(times, cut).sum()) for _, times in self._times(cut)) for cut in slices}
 
     def count_rows_and_ahead(self, slices: Sequence[TimeSlice]) -> tuple[dict[int, int], RowsAhead]:
         ahead = TimeSlice(window=0, start=datetime.now(UTC), end=datetime.max.replace(tzinfo=UTC))
@@ -355,9 +355,9 @@ class HeldSnapshot:
         what is written once is never changed in place."""
         listed = self.source.files(inside(self.source.schema, self.shape.point, bounds))
         files = [
-            [one.file.file_path, one.file.file_size_in_bytes, one.listing, one.added_in, one.sequence]
-            + [delete.file_path for delete in one.deletes]
-            for one in listed
+            [file.file.file_path, file.file.file_size_in_bytes, file.listing, file.added_in, file.sequence]
+            + [delete.file_path for delete in file.deletes]
+            for file in listed
         ]
         digest = hashlib.sha256(json.dumps(files).encode()).hexdigest()
         view, mapping = self.source.view, self.source.table.properties.get("schema.name-mapping.default")
@@ -375,7 +375,7 @@ class HeldSnapshot:
             return "other files or deletes than then have rows of it, or it has another schema"
         listed = self.source.files(inside(self.source.schema, self.shape.point, bounds))
         with translated(self.source.name):
-            gone = first_gone(self.source.table.io, sorted({path for one in listed for path in one.paths}))
+            gone = first_gone(self.source.table.io, sorted({path for file in listed for path in file.paths}))
         return None if gone is None else f"{gone} is gone"
 
     def _times(self, of: TimeSlice) -> Iterator[tuple[ListedFile, pl.Series]]:

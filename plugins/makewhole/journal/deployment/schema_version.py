@@ -50,9 +50,9 @@ def schema_version(journal: PgConnection) -> SchemaVersion:
     """Return which version a journal has, and what is missing."""
     files = {int(path.name[:4]): path for path in migration_files()}
     has_schema = single_value(_run(journal, "has_schema"))
-    found = int(single_value(_run(journal, "version"))) if has_schema else 0
-    pending = [path for number, path in sorted(files.items()) if number > found]
-    return SchemaVersion(found=found, needed=max(files), pending=pending)
+    version = int(single_value(_run(journal, "version"))) if has_schema else 0
+    pending = [path for number, path in sorted(files.items()) if number > version]
+    return SchemaVersion(found=version, needed=max(files), pending=pending)
 
 
 def require_current(dsn: str | None = None) -> None:

@@ -139,7 +139,7 @@ def forget_rows(journal: PgConnection, erasure: Erasure, key: ErasedKey) -> None
         _run(journal, statement, **_instead(erasure, key))
     for row in _run(journal, "incidents_naming", key=key.text, **_rows_of(key)):
         named = [
-            {**found, "key": FORGOTTEN} if found.get("key") == key.text else found for found in row.detail["first"]
+            {**entry, "key": FORGOTTEN} if entry.get("key") == key.text else entry for entry in row.detail["first"]
         ]
         _run(journal, "forget_incident", place=row.place, detail=json.dumps({**row.detail, "first": named}))
 

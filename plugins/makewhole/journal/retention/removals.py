@@ -113,7 +113,7 @@ def of_window(journal: PgConnection, pipeline: str, number: int) -> list[Removal
 
 def archives_removed_to(journal: PgConnection, pipeline: str, number: int) -> int:
     """Return the last revision of a window whose archives were removed, or are being removed; 0: none was."""
-    removed = (one.revision for one in of_window(journal, pipeline, number) if one.kind is Kept.ARCHIVES)
+    removed = (removal.revision for removal in of_window(journal, pipeline, number) if removal.kind is Kept.ARCHIVES)
     return max(removed, default=0)
 
 

@@ -13,9 +13,9 @@ def sequence_after(sequence: int, records: int = 1) -> int:
     return (sequence + records) % SEQUENCES
 
 
-def sequence_distance(expected: int, found: int) -> int:
-    """Return how far `found` is ahead (+) or behind (-) of `expected`, the short way round the wrap."""
-    ahead = (found - expected) % SEQUENCES
+def sequence_distance(expected: int, sequence: int) -> int:
+    """Return how far `sequence` is ahead (+) or behind (-) of `expected`, the short way round the wrap."""
+    ahead = (sequence - expected) % SEQUENCES
     return ahead if ahead < SEQUENCES // 2 else ahead - SEQUENCES
 
 

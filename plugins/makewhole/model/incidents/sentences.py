@@ -239,10 +239,10 @@ def _prepared(incident: Incident) -> str:
 
 def _unreadable(incident: Incident) -> str:
     number = int(incident.detail["number"])
-    listed = [_unreadable_file(one) for one in incident.detail["files"][:_LISTED_MOST]]
+    listed = [_unreadable_file(file) for file in incident.detail["files"][:_LISTED_MOST]]
     more = [f"{number - len(listed)} more"] if number > len(listed) else []
     is_one = number == 1
-    is_any_spoilt = any(one.get("spoilt") or one.get("gone") for one in incident.detail["files"])
+    is_any_spoilt = any(file.get("spoilt") or file.get("gone") for file in incident.detail["files"])
     cut_off = "is no whole Parquet file" if is_one else "are no whole Parquet files"
     return (
         f"{counted(number, 'file')} of {incident.point} ({incident.topic}) "
@@ -251,23 +251,23 @@ def _unreadable(incident: Incident) -> str:
     )
 
 
-def _unreadable_file(one: Mapping[str, Any]) -> str:
-    written = f"written {one['written'][:16].replace('T', ' ')} UTC"
-    if one.get("gone"):
-        return f"{one['path']} (listed {written.removeprefix('written ')}{_by_snapshot(one)}; it is gone)"
-    why = "; it does not decode" if one.get("spoilt") else ""
-    return f"{one['path']} ({one['size_bytes']} bytes, {written}{_by_snapshot(one)}{why})"
+def _unreadable_file(file: Mapping[str, Any]) -> str:
+    written = f"written {file['written'][:16].replace('T', ' ')} UTC"
+    if file.get("gone"):
+        return f"{file['path']} (listed {written.removeprefix('written ')}{_by_snapshot(file)}; it is gone)"
+    why = "; it does not decode" if file.get("spoilt") else ""
+    return f"{file['path']} ({file['size_bytes']} bytes, {written}{_by_snapshot(file)}{why})"
 
 
-def _by_snapshot(one: Mapping[str, Any]) -> str:
-    return f" by snapshot {one['snapshot']}" if "snapshot" in one else ""
+def _by_snapshot(file: Mapping[str, Any]) -> str:
+    return f" by snapshot {file['snapshot']}" if "snapshot" in file else ""
 
 
 def _left_over(incident: Incident) -> str:
     number = int(incident.detail["number"])
     listed = [
-        f"{one['path']} ({one['size_bytes']} bytes, written {one['written'][:16].replace('T', ' ')} UTC)"
-        for one in incident.detail["files"][:_LISTED_MOST]
+        f"{file['path']} ({file['size_bytes']} bytes, written {file['written'][:16].replace('T', ' ')} UTC)"
+        for file in incident.detail["files"][:_LISTED_MOST]
     ]
     more = [f"{number - len(listed)} more"] if number > len(listed) else []
     return (

@@ -134,7 +134,7 @@ SETTLES_PREPARED = (
 
 
 def _settled_unreadable(incident: Incident) -> str:
-    if any(one.get("gone") for one in incident.detail.get("files", ())):
+    if any(file.get("gone") for file in incident.detail.get("files", ())):
         return (
             "restore what is gone. Where it is lost for good, take it out of the table, or out of the manifest that "
             "lists it, or roll back to a snapshot that does not list it: what it held is missing then, and is "

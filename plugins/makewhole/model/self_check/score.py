@@ -54,9 +54,9 @@ class Score:
 
     def sentence(self) -> str:
         """Return a sentence of what was found of the planted faults, and of all that is wrong with that."""
-        found = self.planted - len(self.missed)
+        hits = self.planted - len(self.missed)
         ratios = f"recall {ratio_text(self.recall)}, precision {ratio_text(self.precision)}"
-        return "; ".join([f"{found} of {counted(self.planted, 'planted fault')} found, {ratios}", *self._faults()])
+        return "; ".join([f"{hits} of {counted(self.planted, 'planted fault')} found, {ratios}", *self._faults()])
 
     def _faults(self) -> Iterator[str]:
         if not self.planted:

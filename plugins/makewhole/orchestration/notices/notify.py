@@ -159,8 +159,8 @@ def _details(
         details[item.subject] = f"from {begin} to {window.end.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
         if item.kind in _WITH_ORIGINALS:
             counts = DeadlineCounts(deadlines())
-            found = islice(StoredFindings(window=window).in_order(journal), _FINDINGS_ASKED)
-            counts.add(judged.finding for judged in found)
+            findings = islice(StoredFindings(window=window).in_order(journal), _FINDINGS_ASKED)
+            counts.add(judged.finding for judged in findings)
             details[item.subject] += _originals(counts, now)
     return details
 

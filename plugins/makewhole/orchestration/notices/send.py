@@ -48,12 +48,12 @@ def notifier_class(channel: Channel, place: str) -> type[BaseNotifier]:
     """
     module, _, name = channel.notifier.rpartition(".")
     try:
-        found = getattr(importlib.import_module(module), name)
+        notifier = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise _unusable(place, f"{channel.notifier} cannot be imported") from error
-    if not (isinstance(found, type) and issubclass(found, BaseNotifier)):
+    if not (isinstance(notifier, type) and issubclass(notifier, BaseNotifier)):
         raise _unusable(place, f"{channel.notifier} is no notifier of Airflow")
-    return found
+    return notifier
 
 
 def _notifier(channel: Channel, place: str) -> BaseNotifier:

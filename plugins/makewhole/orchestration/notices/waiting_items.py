@@ -74,7 +74,7 @@ def waiting_items(journal: PgConnection, log_url: LogUrl) -> list[TodoItem]:
             *map(_of_plan, waiting.plans(journal)),
             *map(_of_acceptance, waiting.acceptances(journal)),
             *map(_of_revoked, waiting.revoked(journal)),
-            *(_of_self_check(found) for found in self_check_rounds.newest_results(journal) if not found.is_green),
+            *(_of_self_check(result) for result in self_check_rounds.newest_results(journal) if not result.is_green),
             *(_of_unopened(run, log_url) for run in waiting.unopened(journal)),
             *(_of_window(window, log_url) for window in waiting.windows(journal)),
             *map(_of_refused, waiting.refused_plans(journal)),

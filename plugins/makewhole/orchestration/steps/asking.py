@@ -30,32 +30,32 @@ def _readiness(pipeline: Pipeline) -> dict[str, Any]:
     """Return `Readiness` as JSON."""
     from makewhole.orchestration.readiness import look_at_all
 
-    found = look_at_all(pipeline)
-    for mistake in found.mistakes:
+    readiness = look_at_all(pipeline)
+    for mistake in readiness.mistakes:
         logger.warning("%s: %s", mistake.weight.value, mistake.problem)
-    logger.info("%d things asked, %d not as a window needs them", len(found.asked), len(found.failed))
-    return found.to_json_dict()
+    logger.info("%d things asked, %d not as a window needs them", len(readiness.asked), len(readiness.failed))
+    return readiness.to_json_dict()
 
 
 def _delivery(pipeline: Pipeline) -> dict[str, Any]:
     from makewhole.window.delivery.diagnosis import diagnose
 
-    found = diagnose(pipeline)
-    for line in _lines(found):
+    diagnosis = diagnose(pipeline)
+    for line in _lines(diagnosis):
         logger.info("%s", line)
-    return found
+    return diagnosis
 
 
-def _lines(found: Mapping[str, Any]) -> Iterator[str]:
+def _lines(diagnosis: Mapping[str, Any]) -> Iterator[str]:
     """Yield a diagnosis for the log."""
-    for weak in found["findings"]:
+    for weak in diagnosis["findings"]:
         setting = f"{weak['setting']}: {weak['value']}; should be {weak['expected']}"
         yield f"{weak['severity']}: {weak['thing']}: {setting}, because {weak['because']}. To write: {weak['remedy']}"
-    for prepared in found["prepared"]:
+    for prepared in diagnosis["prepared"]:
         yield f"{prepared['point']}: transaction {prepared['gid']} is prepared. To settle: {prepared['settled_by']}"
-    for waiting in found["open"]:
+    for waiting in diagnosis["open"]:
         place = f"{waiting['topic']}/{waiting['partition']} from offset {waiting['first_offset']}"
         yield f"{waiting['point']}: a transaction is open in {place}. To settle: {waiting['settled_by']}"
-    for problem in found["problems"]:
+    for problem in diagnosis["problems"]:
         yield f"not asked: {problem['point']}: {problem['problem']}"
-    yield f"{len(found['findings'])} settings to look at"
+    yield f"{len(diagnosis['findings'])} settings to look at"

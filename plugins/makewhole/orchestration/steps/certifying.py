@@ -96,9 +96,9 @@ def _measure(journal: "PgConnection", window: "Window", closed: "ClosedWindow") 
     from makewhole.journal.results import hop_results
     from makewhole.orchestration.telemetry import metrics
 
-    found = hop_results.results(journal, window, hop_results.RECONCILED)
-    found = {**found, **hop_results.results(journal, window, hop_results.VERIFIED)}
-    counts = {hop: result.counts for hop, result in found.items()}
+    results = hop_results.results(journal, window, hop_results.RECONCILED)
+    results = {**results, **hop_results.results(journal, window, hop_results.VERIFIED)}
+    counts = {hop: result.counts for hop, result in results.items()}
     older = closed.older_open.windows if closed.older_open else 0
     is_certified = closed.state is WindowState.CERTIFIED
     metrics.send(metrics.of_window(window.pipeline, counts, is_certified=is_certified, older_open=older))

@@ -47,8 +47,8 @@ def announce(context: Mapping[str, Any]) -> None:
     extra = {"pipeline": pipeline.name, "window": window.number, "revision": window.revision, "points": points}
     update_asset(context["outlet_events"], published_asset(pipeline.name), PUBLISHED_ALIAS, extra)
     for point, reported in sorted(points.items()):
-        for one in reported["published"]:
-            logger.info("window %d of %s is published: %s", one["window"], point, one["manifest"])
+        for entry in reported["published"]:
+            logger.info("window %d of %s is published: %s", entry["window"], point, entry["manifest"])
 
 
 @step

@@ -152,7 +152,7 @@ def _assertions(
     bounds = {verdict: getattr(pipeline.gate, verdict) for verdict in _BOUNDED} | {"undecidable": 0}
     taken, hop_name = accepted.get(hop.name, {}), f"{hop.source}-{hop.target}"
     least = 0 if pipeline.gate.allow_empty else 1
-    found = {verdict: getattr(counts, verdict) - taken.get(verdict, 0) for verdict in bounds}
+    numbers = {verdict: getattr(counts, verdict) - taken.get(verdict, 0) for verdict in bounds}
     judged = Assertion(
         name=f"{hop_name}.judged",
         holds=counts.judged >= least,
@@ -164,9 +164,9 @@ def _assertions(
         *(
             Assertion(
                 name=f"{hop_name}.{verdict}",
-                holds=found[verdict] <= allowed,
+                holds=numbers[verdict] <= allowed,
                 expected=f"at most {allowed}",
-                actual=str(found[verdict]),
+                actual=str(numbers[verdict]),
             )
             for verdict, allowed in bounds.items()
         ),

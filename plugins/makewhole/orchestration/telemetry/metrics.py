@@ -48,10 +48,10 @@ def of_window(
 
 
 def _keys(pipeline: str, counts: Mapping[str, HopCounts]) -> Iterator[Measured]:
-    for hop, found in sorted(counts.items()):
+    for hop, hop_counts in sorted(counts.items()):
         for verdict in Verdict:
             tags = {"pipeline": pipeline, "hop": hop.replace("→", "-"), "verdict": verdict.value}
-            yield Measured(name="keys", value=getattr(found, verdict.value), tags=tags)
+            yield Measured(name="keys", value=getattr(hop_counts, verdict.value), tags=tags)
 
 
 def of_watermark(pipeline: str, watermark: "Watermark | None", now: datetime) -> Sequence[Measured]:

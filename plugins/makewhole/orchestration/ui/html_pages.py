@@ -112,12 +112,12 @@ def _hops(closed: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [_hop(name, found_by_hop.get(name, left), left) for name, left in closed["hops"].items()]
 
 
-def _hop(name: str, found: Mapping[str, int], left: Mapping[str, int]) -> dict[str, Any]:
+def _hop(name: str, counts: Mapping[str, int], left: Mapping[str, int]) -> dict[str, Any]:
     rows = [
         {
             "verdict": verdict.value.replace("_", " "),
-            "found": found.get(verdict.value, 0),
-            "whole": max(0, found.get(verdict.value, 0) - left.get(verdict.value, 0)),
+            "found": counts.get(verdict.value, 0),
+            "whole": max(0, counts.get(verdict.value, 0) - left.get(verdict.value, 0)),
             "left": left.get(verdict.value, 0),
         }
         for verdict in Verdict

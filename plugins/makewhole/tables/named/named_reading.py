@@ -82,8 +82,8 @@ class NamedTable:
     def valued_rows_of_many(
         self, compare: Mapping[str, str], keys: Sequence[str], *, is_exact: bool = True
     ) -> Mapping[str, Sequence[ValuedRow]]:
-        found = self.table.valued_rows_of_many(in_table(self.point, compare), keys, is_exact=is_exact)
-        return {key: [named_row(self.point, row) for row in rows] for key, rows in found.items()}
+        rows_by_key = self.table.valued_rows_of_many(in_table(self.point, compare), keys, is_exact=is_exact)
+        return {key: [named_row(self.point, row) for row in rows] for key, rows in rows_by_key.items()}
 
     def ledger_record(self, key: str, reading: LedgerReading) -> LedgerRecord | None:
         record = self.table.ledger_record(key, reading_in_table(self.point, reading))

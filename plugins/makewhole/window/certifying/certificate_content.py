@@ -198,7 +198,7 @@ def _without_keys(incident: Incident) -> dict[str, Any]:
     """Return an incident without the keys that it names: a certificate is for ever, and keys may have to be erased."""
     document = asdict(incident)
     named = [
-        {name: part for name, part in found.items() if name != "key"} for found in incident.detail.get("first", ())
+        {name: part for name, part in entry.items() if name != "key"} for entry in incident.detail.get("first", ())
     ]
     return document | ({"detail": {**incident.detail, "first": named}} if named else {})
 

@@ -68,7 +68,7 @@ def file_problems(
         window = windows.load(journal, entry.body["pipeline"], entry.number, entry.revision)
         manifests = snapshot_manifests.snapshots(journal, window)
         gone = removals.of_window(journal, window.pipeline, window.number)
-        is_kept = not any(one.kind is Kept.ARCHIVES and one.revision >= window.revision for one in gone)
+        is_kept = not any(removal.kind is Kept.ARCHIVES and removal.revision >= window.revision for removal in gone)
         for point, signed in decided_by["snapshots"].items():
             manifest = manifests.get(point)
             if manifest is None or sha256_of(manifest) != signed["manifest_sha256"]:

@@ -21,20 +21,20 @@ def end_of_window(
     state: str,
     reason: str | None,
     *,
-    found: int = 0,
+    gaps: int = 0,
     left: int = 0,
     plan: str | None,
     accepted: int,
     handed_over: int,
     certificate: int | None,
 ) -> str:
-    """Return the line of a window: `label` names it, `found` counts the gaps before the repair and `left` those after
+    """Return the line of a window: `label` names it, `gaps` counts those before the repair and `left` those after
     it, `plan` is the id of its plan with its state, `accepted` counts findings, `handed_over` keys, `certificate` is a
     number in the chain. At most 500 characters."""
     parts = [
         f"{label}: {state}",
         *([reason] if reason else []),
-        *([f"{found:,} found, {max(0, found - left):,} whole again"] if found else []),
+        *([f"{gaps:,} found, {max(0, gaps - left):,} whole again"] if gaps else []),
         *([f"plan {plan}"] if plan else []),
         *([f"{accepted:,} accepted"] if accepted else []),
         *([f"{handed_over:,} handed over"] if handed_over else []),
@@ -51,7 +51,7 @@ def end_of_closed(journal: PgConnection, window: Window, closed: ClosedWindow) -
         f"window {window.number} (revision {window.revision}) of {window.pipeline}",
         closed.state.value,
         closed.reason,
-        found=_gaps(hop_results.results(journal, window, hop_results.RECONCILED)),
+        gaps=_gaps(hop_results.results(journal, window, hop_results.RECONCILED)),
         left=_gaps(final_results(journal, window)),
         plan=f"{stored.plan.id} {stored.plan.state.value}" if stored else None,
         accepted=sum(sum(counts.values()) for counts in by_hop.values()),

@@ -47,14 +47,14 @@ def contents_of(signed: Iterable[SignedErasure], pipeline: str, ring: KeyRing) -
     files: dict[str, set[str | None]] = defaultdict(set)
     plans: dict[str, set[str | None]] = defaultdict(set)
     problems, sentences = [], []
-    for one in signed:
-        if one.body.get("pipeline") != pipeline or (ring.keys and not _is_signed(one, ring)):
-            problems.append(f"erasure {one.id}: its signature is not that of a key that was given over this content")
+    for entry in signed:
+        if entry.body.get("pipeline") != pipeline or (ring.keys and not _is_signed(entry, ring)):
+            problems.append(f"erasure {entry.id}: its signature is not that of a key that was given over this content")
             continue
-        for into, changes in ((files, one.body["files"]), (plans, one.body["plans"])):
+        for into, changes in ((files, entry.body["files"]), (plans, entry.body["plans"])):
             for name, change in changes.items():
                 into[name].add(change["became"])
-        sentences.append(_sentence(one.id, one.body))
+        sentences.append(_sentence(entry.id, entry.body))
     return ErasedContents(
         files={name: frozenset(became) for name, became in files.items()},
         plans={name: frozenset(became) for name, became in plans.items()},

@@ -87,5 +87,5 @@ def _document(examined: Examination) -> dict[str, Any]:
             }
             for weakness in examined.weaknesses
         ],
-        "producers": {topic: dict(found) for topic, found in examined.producers.items()},
+        "producers": {topic: dict(producers) for topic, producers in examined.producers.items()},
     }

@@ -62,10 +62,10 @@ def _group(pipeline: Pipeline, hop: Hop, topic: JudgedTopic, log: TopicLog, now:
     offsets = read_group_offsets(log, group)
     if offsets.out_of_range:
         text = "; ".join(
-            f"partition {at}: {found.committed}, and the log {found.log_text}"
-            if found.cut_off is not None
-            else f"partition {at}: {found.committed} of [{found.start}, {found.end}]"
-            for at, found in sorted(offsets.out_of_range.items())
+            f"partition {at}: {group_offset.committed}, and the log {group_offset.log_text}"
+            if group_offset.cut_off is not None
+            else f"partition {at}: {group_offset.committed} of [{group_offset.start}, {group_offset.end}]"
+            for at, group_offset in sorted(offsets.out_of_range.items())
         )
         yield _weak(
             hop, Severity.BROKEN, "committed offset", f"outside the log ({text})", "inside the log",

@@ -10,11 +10,11 @@ from makewhole.window.unsettled import OpenInTopic, PreparedInTable, Unsettled
 _ENDS_ITSELF = "wait: its producer ends it, or the coordinator when it times out"
 
 
-def transactions_document(found: Unsettled, now: datetime) -> dict[str, Any]:
+def transactions_document(unsettled: Unsettled, now: datetime) -> dict[str, Any]:
     """Return `prepared`, `open`, and `sinks`: where what loads tables with prepared transactions stands."""
     return {
-        "prepared": [_prepared_document(item, now) for item in found.prepared],
-        "open": [_open_document(item, now) for item in found.open],
+        "prepared": [_prepared_document(item, now) for item in unsettled.prepared],
+        "open": [_open_document(item, now) for item in unsettled.open],
         "sinks": [
             {
                 "hop": sink.hop.name,
@@ -24,7 +24,7 @@ def transactions_document(found: Unsettled, now: datetime) -> dict[str, Any]:
                 "topic": sink.topic,
                 "reads_next": {str(partition): offset for partition, offset in sink.offsets.items()},
             }
-            for sink in found.sinks
+            for sink in unsettled.sinks
         ],
     }
 

@@ -44,7 +44,7 @@ def _whole_columns(pipeline: Pipeline, hop: Hop, tables: OpenTables) -> Iterator
             place = target.column_place(name)
             parts = [column for column in known if column.startswith(f"{place}.")]
             named = ", ".join(
-                f"{new}: {column}" for column, new in names_for({one: one for one in parts}, known).items()
+                f"{new}: {column}" for column, new in names_for({part: part for part in parts}, known).items()
             )
             yield _problem(
                 hop,

@@ -339,6 +339,7 @@ def _transaction_incidents(pipeline: Pipeline, window: Window, topics: _Observed
 def _insert_revision(
     journal: PgConnection, pipeline: Pipeline, request: Request, draft: _NewRevision, fields: KeyFields
 ) -> None:
+    published = {copy.point: asdict(copy) for copy in pipeline.publish}
     windows.insert(
         journal,
         draft.window,
@@ -357,7 +358,7 @@ def _insert_revision(
             "compare": compared_everywhere(pipeline),
             **({"compare_of_hops": of_hops} if (of_hops := compared_by_hop(pipeline)) else {}),
             **({"columns": pipeline.column_places} if pipeline.column_places else {}),
-            **({"publish": published} if (published := {one.point: asdict(one) for one in pipeline.publish}) else {}),
+            **({"publish": published} if published else {}),
             "settle_seconds": pipeline.settle.total_seconds(),
             "reason": request.reason,
             "asked_by": request.asked_by,

@@ -25,14 +25,14 @@ def changed_tables(
     if last is None:
         return {}
     manifests = snapshot_manifests.snapshots(journal, last)
-    found: dict[str, Problem] = {}
+    problems: dict[str, Problem] = {}
     for point in pipeline.ordered_points():
         seen = manifests.get(point.name, {}).get("pg_snapshot")
         if can_look_up(point) and seen is not None and point.connection in connections:
             tables = tables_of(connections[point.connection])
             problem = tables.changed_since(table_shape(pipeline, point), seen)
-            found |= {} if problem is None else {point.name: problem}
-    return found
+            problems |= {} if problem is None else {point.name: problem}
+    return problems
 
 
 def require_same_tables(journal: PgConnection, pipeline: Pipeline, connections: Mapping[str, Connection]) -> None:

@@ -13,18 +13,18 @@ def shared_rows(pipeline: Pipeline, sharing: Iterable[PointPair]) -> Iterator[Pr
     """Yield the pairs of points with which rows would be held to sources that are not theirs; the points know their
     places. Stores that the same sources fill are no such pair, nor are two ledgers."""
     filled = {hop.target for hop in pipeline.hops}
-    for one, other in sharing:
-        if _is_behind(pipeline, one, other) or _is_behind(pipeline, other, one):
+    for point, other in sharing:
+        if _is_behind(pipeline, point, other) or _is_behind(pipeline, other, point):
             yield _problem(
                 pipeline,
-                (one, other),
+                (point, other),
                 "hops lead from one to the other, which would be compared with itself",
                 "Take one of the hops between them out",
             )
-        elif {one, other} <= filled and _sources(pipeline, one) != _sources(pipeline, other):
+        elif {point, other} <= filled and _sources(pipeline, point) != _sources(pipeline, other):
             yield _problem(
                 pipeline,
-                (one, other),
+                (point, other),
                 "other sources fill them: rows that one source brings would be unexpected at the other point",
                 "Name the same table at both, or reconcile one of them in a pipeline of its own, without `unexpected`",
             )
@@ -34,7 +34,7 @@ def compared_otherwise(pipeline: Pipeline) -> Iterator[Problem]:
     """Yield the hops into one place that compare different columns; the points know their places."""
     for hop in pipeline.hops:
         first = pipeline.hops_into(hop.target)[0]
-        own, of_first = (list(compared_on(pipeline, one).items()) for one in (hop, first))
+        own, of_first = (list(compared_on(pipeline, compared_hop).items()) for compared_hop in (hop, first))
         if own != of_first:
             yield Problem(
                 file="pipeline file",

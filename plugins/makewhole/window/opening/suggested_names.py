@@ -16,13 +16,13 @@ def names_for(columns: Mapping[str, str], taken: Iterable[str]) -> dict[str, str
     `columns`: what each is called so far, with its name in the table; of a part of a column that has its column in
     front, with a dot. `taken`: the names that others have.
     """
-    used, found = set(taken), dict[str, str]()
+    used, names = set(taken), dict[str, str]()
     for called, column in columns.items():
         if called == column and _is_name(column):
             continue
-        found[called] = next(name for name in _candidates(called, column) if name not in used)
-        used.add(found[called])
-    return found
+        names[called] = next(name for name in _candidates(called, column) if name not in used)
+        used.add(names[called])
+    return names
 
 
 def _candidates(called: str, column: str) -> Iterator[str]:

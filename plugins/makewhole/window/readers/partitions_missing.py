@@ -22,9 +22,9 @@ def partitions_missing(missing: Mapping[int, int], records: Mapping[int, int]) -
     }
 
 
-def partitions_sentence(source: str, target: str, found: Mapping[str, Any]) -> str:
+def partitions_sentence(source: str, target: str, partitions: Mapping[str, Any]) -> str:
     """Return it as one sentence without its full stop."""
-    numbers, others = found["whole"], found["others"]
+    numbers, others = partitions["whole"], partitions["others"]
     names = f"partition{'' if len(numbers) == 1 else 's'} {', '.join(numbers)}"
     return (
         f"nothing of {names} of {source} is in {target} ({counted(sum(numbers.values()), 'record')}), and "

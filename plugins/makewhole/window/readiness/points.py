@@ -32,20 +32,20 @@ _ACTS: Mapping[Remedy, frozenset[str]] = {
 """The acts of a remedy with rows of the target of its hop."""
 
 
-def look_at_points(found: Readiness, pipeline: Pipeline, elsewhere: Mapping[str, str] = _NONE) -> None:
+def look_at_points(readiness: Readiness, pipeline: Pipeline, elsewhere: Mapping[str, str] = _NONE) -> None:
     """Note everything that is wrong with what the points name; a connection that is away leaves out what it leads to.
     `elsewhere`: connections that are, or may be, described where this process cannot read them, each with why."""
-    connections = _read_connections(found, pipeline, _connections_of(pipeline), elsewhere)
+    connections = _read_connections(readiness, pipeline, _connections_of(pipeline), elsewhere)
     silent: set[str] = set()
     for point in pipeline.points.values():
         if has_log(point) and isinstance(connections.get(point.connection), KafkaConnection):
-            _look_at_topic(found, pipeline, point, connections, silent)
-            _look_at_schemas(found, point, connections)
-    _look_at_tables(found, pipeline, connections, _look_at_changes(found, pipeline, connections))
+            _look_at_topic(readiness, pipeline, point, connections, silent)
+            _look_at_schemas(readiness, point, connections)
+    _look_at_tables(readiness, pipeline, connections, _look_at_changes(readiness, pipeline, connections))
 
 
 def _look_at_changes(
-    found: Readiness, pipeline: Pipeline, connections: Mapping[str, Connection]
+    readiness: Readiness, pipeline: Pipeline, connections: Mapping[str, Connection]
 ) -> Mapping[str, Problem]:
     """Note tables that are gone or were replaced since the windows before read them; none where the journal, which is
     asked for by itself, does not answer. Return them by point."""
@@ -55,18 +55,18 @@ def _look_at_changes(
     except MakewholeError:
         return {}
     for problem in changed.values():
-        found.note(problem)
+        readiness.note(problem)
     return changed
 
 
-def look_at_tables(found: Readiness, pipeline: Pipeline) -> None:
+def look_at_tables(readiness: Readiness, pipeline: Pipeline) -> None:
     """Note what is wrong with the tables, and with the connections that lead to them, and nothing else."""
     named = {name: point for name, point in _connections_of(pipeline).items() if can_look_up(point)}
-    _look_at_tables(found, pipeline, _read_connections(found, pipeline, named))
+    _look_at_tables(readiness, pipeline, _read_connections(readiness, pipeline, named))
 
 
 def _read_connections(
-    found: Readiness,
+    readiness: Readiness,
     pipeline: Pipeline,
     named: Mapping[str, TablePoint | TopicPoint],
     elsewhere: Mapping[str, str] = _NONE,
@@ -75,9 +75,9 @@ def _read_connections(
     connections: dict[str, Connection] = {}
     for name, point in sorted(named.items()):
         if name in elsewhere:
-            found.not_asked.append(f"connection {name}: {elsewhere[name]}")
+            readiness.not_asked.append(f"connection {name}: {elsewhere[name]}")
             continue
-        with found.asking(f"connection {name}", f"points.{point.name}"):
+        with readiness.asking(f"connection {name}", f"points.{point.name}"):
             connection = from_environment(name).limited(pipeline.time_limits.longest.total_seconds())
             if name != point.connection:
                 registry_of(connection)
@@ -98,30 +98,30 @@ def _connections_of(pipeline: Pipeline) -> dict[str, TablePoint | TopicPoint]:
 
 
 def _look_at_topic(
-    found: Readiness, pipeline: Pipeline, point: TopicPoint, connections: Mapping[str, Connection], silent: set[str]
+    readiness: Readiness, pipeline: Pipeline, point: TopicPoint, connections: Mapping[str, Connection], silent: set[str]
 ) -> None:
     """Ask for a topic, the rights on it, and the groups of hops that begin there; nothing of brokers that were asked
     for another topic in vain."""
     if point.connection in silent:
-        found.not_asked.append(f"topic {point.topic}: the brokers of {point.connection} do not answer")
+        readiness.not_asked.append(f"topic {point.topic}: the brokers of {point.connection} do not answer")
         return
-    connection, before = kafka_of(connections[point.connection]), len(found.of(Weight.AWAY))
+    connection, before = kafka_of(connections[point.connection]), len(readiness.of(Weight.AWAY))
     with (
-        found.asking(f"topic {point.topic}", f"connection {point.connection}"),
+        readiness.asking(f"topic {point.topic}", f"connection {point.connection}"),
         TopicLog(connection, point.topic, patience_seconds=_PATIENCE_SECONDS) as log,
     ):
         log.describe()
         log.stable_ends()
         if missing_rights(connection, point.topic, [READ]):
-            found.note(_no_right_on_topic(point, "Read"))
+            readiness.note(_no_right_on_topic(point, "Read"))
         if _is_written(pipeline, point) and missing_rights(connection, point.topic, [WRITE]):
-            found.note(_no_right_on_topic(point, "Write"), Weight.REPAIRS)
+            readiness.note(_no_right_on_topic(point, "Write"), Weight.REPAIRS)
         for identity in _identities(pipeline, point):
             for missing in missing_to_write(connection, identity):
-                found.note(_no_right_to_replay(point, missing), Weight.REPAIRS)
+                readiness.note(_no_right_to_replay(point, missing), Weight.REPAIRS)
         for hop in pipeline.hops_from(point.name):
-            _look_at_group(found, hop, point, log)
-    if len(found.of(Weight.AWAY)) > before:
+            _look_at_group(readiness, hop, point, log)
+    if len(readiness.of(Weight.AWAY)) > before:
         silent.add(point.connection)
 
 
@@ -170,19 +170,19 @@ def _remedies(hop: Hop) -> set[Remedy]:
     return {getattr(hop.remedies, item.name) for item in fields(hop.remedies)}
 
 
-def _look_at_group(found: Readiness, hop: Hop, point: TopicPoint, log: TopicLog) -> None:
+def _look_at_group(readiness: Readiness, hop: Hop, point: TopicPoint, log: TopicLog) -> None:
     """Ask where the group of a hop stands. One that has committed nothing may not have begun: that is no mistake."""
     if hop.consumer_group is None:
         return
     group, place = hop.consumer_group, f"hops {hop.name}.consumer_group"
-    with found.asking(f"group {group}", place, "Grant it: kafka-acls --add … --operation Describe --group NAME"):
+    with readiness.asking(f"group {group}", place, "Grant it: kafka-acls --add … --operation Describe --group NAME"):
         if all(offset is None for offset in log.committed(group).values()):
             text = f"group {group} has committed no offset in topic {point.topic}"
             remedy = "Correct its name; where it has not begun, or keeps its offsets elsewhere, nothing has to be done"
-            found.note(Problem(file=_FILE, path=place, found=text, remedy=remedy), Weight.ADVICE)
+            readiness.note(Problem(file=_FILE, path=place, found=text, remedy=remedy), Weight.ADVICE)
 
 
-def _look_at_schemas(found: Readiness, point: TopicPoint, connections: Mapping[str, Connection]) -> None:
+def _look_at_schemas(readiness: Readiness, point: TopicPoint, connections: Mapping[str, Connection]) -> None:
     """Ask the registries of a topic's values and keys for the newest schema. A subject may have another name, by which
     each record names its schema: then only the answer counts."""
     described = ((point.schema, "value"), (point.key_schema, "key"))
@@ -190,24 +190,24 @@ def _look_at_schemas(found: Readiness, point: TopicPoint, connections: Mapping[s
         registry = connections.get(schema.registry or "")
         if isinstance(registry, RegistryConnection):
             subject = schema.subject or f"{point.topic}-{part}"
-            with found.asking(f"registry {registry.id}", f"points.{point.name}"):
-                _ask_registry(found, registry, subject, f"points.{point.name}.schema")
+            with readiness.asking(f"registry {registry.id}", f"points.{point.name}"):
+                _ask_registry(readiness, registry, subject, f"points.{point.name}.schema")
 
 
-def _ask_registry(found: Readiness, registry: RegistryConnection, subject: str, place: str) -> None:
+def _ask_registry(readiness: Readiness, registry: RegistryConnection, subject: str, place: str) -> None:
     try:
         Registry(registry).newest(subject)
     except SchemaNotFoundError:
         text = f"the registry of {registry.id} has no subject {subject}"
         remedy = "Write the subject of its values as `subject:`; where none is registered yet nothing has to be done"
-        found.note(Problem(file=_FILE, path=place, found=text, remedy=remedy), Weight.ADVICE)
+        readiness.note(Problem(file=_FILE, path=place, found=text, remedy=remedy), Weight.ADVICE)
 
 
 # Tables
 
 
 def _look_at_tables(
-    found: Readiness,
+    readiness: Readiness,
     pipeline: Pipeline,
     connections: Mapping[str, Connection],
     changed: Mapping[str, Problem] = MappingProxyType({}),
@@ -217,43 +217,43 @@ def _look_at_tables(
     every = [point for point in pipeline.ordered_points() if can_look_up(point)]
     points = [point for point in every if point.name not in changed]
     known = {point.connection for point in points} & set(connections)
-    before = len(found.mistakes)
+    before = len(readiness.mistakes)
     for name in sorted(known):
         of_connection = [point for point in points if point.connection == name]
-        _look_at_database(found, pipeline, name, of_connection, connections[name])
+        _look_at_database(readiness, pipeline, name, of_connection, connections[name])
     are_all_there = not changed and known == {point.connection for point in points}
-    if are_all_there and not any(mistake.weight is Weight.AWAY for mistake in found.mistakes[before:]):
-        with found.asking("columns of tables", _FILE):
+    if are_all_there and not any(mistake.weight is Weight.AWAY for mistake in readiness.mistakes[before:]):
+        with readiness.asking("columns of tables", _FILE):
             for problem in problems_of_tables(pipeline, connections):
-                found.note(problem)
+                readiness.note(problem)
 
 
 def _look_at_database(
-    found: Readiness, pipeline: Pipeline, name: str, points: list[TablePoint], connection: Connection
+    readiness: Readiness, pipeline: Pipeline, name: str, points: list[TablePoint], connection: Connection
 ) -> None:
     """Ask for the tables that one connection leads to."""
     tables = tables_of(connection)
     present: list[TablePoint] = []  # none where the database does not answer
-    with found.asking(f"tables of {name}", f"connection {name}"):
+    with readiness.asking(f"tables of {name}", f"connection {name}"):
         _, problems = tables.describe_columns([table_shape(pipeline, point) for point in points])
         for problem in problems:
-            found.note(problem)
+            readiness.note(problem)
         absent = {problem.path.split(".")[1] for problem in problems if problem.path.startswith("points.")}
         with tables.session("asking for rights") as session:
             present = [point for point in points if point.name not in absent and session.column_types(point)]
             for point in present:
                 named = sorted(point.named_columns)
                 if not session.may_read(point, named):
-                    found.note(_unreadable(point))
+                    readiness.note(_unreadable(point))
                 for statement in session.missing_to_write(point, _acts(pipeline, point)):
-                    found.note(_unwritable(point, statement), Weight.REPAIRS)
+                    readiness.note(_unwritable(point, statement), Weight.REPAIRS)
     for point in present:
         with (
-            found.asking(f"indexes of {point.table}", f"connection {name}"),
+            readiness.asking(f"indexes of {point.table}", f"connection {name}"),
             tables.hold_view(table_shape(pipeline, point)) as view,
         ):
             if view.size_bytes > BYTES_WITHOUT_INDEX:
-                _note_indexes(found, point, has_time=view.has_time_index, has_key=view.has_key_index)
+                _note_indexes(readiness, point, has_time=view.has_time_index, has_key=view.has_key_index)
 
 
 def _acts(pipeline: Pipeline, point: TablePoint) -> frozenset[str]:
@@ -273,7 +273,7 @@ def _unwritable(point: TablePoint, statement: str) -> Problem:
     return Problem(file=_FILE, path=f"points.{point.name}.table", found=found, remedy=remedy)
 
 
-def _note_indexes(found: Readiness, point: TablePoint, *, has_time: bool, has_key: bool) -> None:
+def _note_indexes(readiness: Readiness, point: TablePoint, *, has_time: bool, has_key: bool) -> None:
     columns = ", ".join(point.key_places)
     for is_there, what, index in (
         (has_time or point.time is None, "a slice of time", point.column_place(point.time or "")),
@@ -283,4 +283,4 @@ def _note_indexes(found: Readiness, point: TablePoint, *, has_time: bool, has_ke
             text = f"no index of {point.table} helps to find {what}: each window reads all of the table"
             remedy = f"create index concurrently on {point.table} ({index})"
             problem = Problem(file=_FILE, path=f"points.{point.name}.table", found=text, remedy=remedy)
-            found.note(problem, Weight.ADVICE)
+            readiness.note(problem, Weight.ADVICE)

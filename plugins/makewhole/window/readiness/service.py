@@ -16,19 +16,19 @@ _STORAGE = "MAKEWHOLE_STORAGE"
 _PROBE = b"makewhole writes, reads and removes this file to see that it may"
 
 
-def look_at_journal(found: Readiness) -> None:
+def look_at_journal(readiness: Readiness) -> None:
     """Ask whether the journal answers, whether its schema is the one that is needed, and whether its user has the
     rights of the service."""
-    with found.asking(_JOURNAL, "MAKEWHOLE_JOURNAL_DSN"):
+    with readiness.asking(_JOURNAL, "MAKEWHOLE_JOURNAL_DSN"):
         schema_version.require_current()
         missing = schema_version.missing_rights()
         if missing:
             raise ConfigurationError([missing])
 
 
-def look_at_storage(found: Readiness) -> None:
+def look_at_storage(readiness: Readiness) -> None:
     """Write a small file into the storage, read it, and remove it."""
-    with found.asking(_STORED, _STORAGE):
+    with readiness.asking(_STORED, _STORAGE):
         storage = Storage.from_environment()
         path = f"makewhole-probe-{uuid4().hex}"
         for act, done in (
@@ -67,18 +67,18 @@ def _first_line(error: Exception) -> str:
     return str(error).strip().split("\n", 1)[0][:200]
 
 
-def look_at_signing_key(found: Readiness, read_key: Callable[[], object]) -> None:
+def look_at_signing_key(readiness: Readiness, read_key: Callable[[], object]) -> None:
     """Read the key that signs certificates, by what raises ConfigurationError where there is none."""
-    with found.asking("signing key", "MAKEWHOLE_SIGNING_KEY"):
+    with readiness.asking("signing key", "MAKEWHOLE_SIGNING_KEY"):
         read_key()
 
 
-def look_at_chain(found: Readiness, service: Readiness, pipeline: str) -> None:
+def look_at_chain(readiness: Readiness, service: Readiness, pipeline: str) -> None:
     """Ask whether the journal has all certificates of a pipeline that were published: what it lacks was judged, and is
     not known there. Where `service`, which was asked before, has no journal or storage to ask, nothing more is said."""
     if {_JOURNAL, _STORED} & {*service.failed}:
         return
     remedy = "Restore the journal as it was, with every entry that stands beside the files"
-    with found.asking(f"certificates of {pipeline}", "journal", remedy), connect() as journal:
+    with readiness.asking(f"certificates of {pipeline}", "journal", remedy), connect() as journal:
         last = certificates.last(journal, pipeline)
         require_none_ahead(journal, Storage.from_environment(), pipeline, last, "No window can be judged")

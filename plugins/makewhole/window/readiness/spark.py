@@ -26,19 +26,19 @@ _PYTHONS = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
 _VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 
 
-def look_at_spark(found: Readiness, fields: Mapping[str, object] | None) -> None:
+def look_at_spark(readiness: Readiness, fields: Mapping[str, object] | None) -> None:
     """Check the connection of Spark: `fields` as Airflow has them (`conn_type`, `host`, `port`, `extra` as a mapping);
     None: there is none."""
-    with found.asking(f"connection {SPARK_CONNECTION}", "Airflow connection"):
+    with readiness.asking(f"connection {SPARK_CONNECTION}", "Airflow connection"):
         problems = list(_of_connection(fields))
         if problems:
             raise ConfigurationError(problems)
 
 
-def look_at_machine(found: Readiness, fields: Mapping[str, object] | None) -> None:
+def look_at_machine(readiness: Readiness, fields: Mapping[str, object] | None) -> None:
     """Check that this machine can submit jobs: Java, spark-submit, the files of the jobs, its Pythons, and, for the
     master that `fields` of the connection name, the settings of YARN."""
-    with found.asking("Spark on this machine", "environment"):
+    with readiness.asking("Spark on this machine", "environment"):
         problems = [*_of_programs(), *_of_jobs(), *_of_pythons(), *_of_yarn(fields)]
         if problems:
             raise ConfigurationError(problems)

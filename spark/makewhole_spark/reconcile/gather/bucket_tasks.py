@@ -99,7 +99,7 @@ class _Elsewhere:
             met=met_alone(neighbours, hop),
             erasures=logs_of_erasures(neighbours, hop, handing),
             beside=TopicsBeside.of(neighbours, hop),
-            on_request=[one for one in known if one.is_of_hop(hop.name)],
+            on_request=[erasure for erasure in known if erasure.is_of_hop(hop.name)],
         )
 
     def in_bucket(self, bucket: str) -> KnownElsewhere:
@@ -114,7 +114,7 @@ class _Elsewhere:
             met_alone=None if self.met is None else self.met.in_bucket(bucket),
             erasures=self.erasures.get(bucket, LogOfErasures()),
             copied_elsewhere=None if self.beside is None else self.beside.in_bucket(bucket),
-            on_request=tuple(one for one in self.on_request if is_hash_in_bucket(one.prefix, bucket)),
+            on_request=tuple(erasure for erasure in self.on_request if is_hash_in_bucket(erasure.prefix, bucket)),
         )
 
 

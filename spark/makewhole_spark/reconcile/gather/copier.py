@@ -24,7 +24,7 @@ def copier_commits(neighbours: NeighbouringWindows, hop: Hop, handing: Iterable[
     if group is None or not has_log(source) or not has_log(context.pipeline.points[hop.target]):
         return None
     try:
-        found = group_commits(context.kafka(source), group, source.topic, patience_seconds=_PATIENCE_SECONDS)
+        commits = group_commits(context.kafka(source), group, source.topic, patience_seconds=_PATIENCE_SECONDS)
     except MakewholeError as error:
         return CopierCommits(group=group, unknown=str(error))
     topic_ids = {part.topic_id for part in context.window.ranges.get(hop.source, ())}
@@ -38,4 +38,4 @@ def copier_commits(neighbours: NeighbouringWindows, hop: Hop, handing: Iterable[
     for part in parts:
         lo, hi = ranges.get(part.partition, (part.lo, part.hi))
         ranges[part.partition] = min(lo, part.lo), max(hi, part.hi)
-    return found.reaching(ranges)
+    return commits.reaching(ranges)

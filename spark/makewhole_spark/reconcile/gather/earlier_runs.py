@@ -79,13 +79,13 @@ def earlier_runs(neighbours: NeighbouringWindows, point: str) -> EarlierRuns:
 def _snapshots(neighbours: NeighbouringWindows, point: str) -> tuple[RevisionFiles, ...]:
     """Return the snapshots of earlier revisions, the newest first, without those whose files are another one's."""
     own = neighbours.manifests[point]
-    found = list[RevisionFiles]()
+    snapshots = list[RevisionFiles]()
     manifests = snapshot_manifests.snapshots_before(neighbours.journal, neighbours.context.window, point)
     for manifest in reversed(manifests):
         snapshot = RevisionFiles(files=manifest["files"], is_read_alike=_is_read_alike(manifest, own))
-        if manifest["files"] != own["files"] and snapshot not in found:
-            found.append(snapshot)
-    return tuple(found)
+        if manifest["files"] != own["files"] and snapshot not in snapshots:
+            snapshots.append(snapshot)
+    return tuple(snapshots)
 
 
 def _is_read_alike(manifest: Mapping[str, Any], own: Mapping[str, Any]) -> bool:

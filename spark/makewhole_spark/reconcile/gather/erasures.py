@@ -137,13 +137,13 @@ def _gone_until(
     where no incident says it."""
     accounts = manifest.get("accounting_by_partition", {})
     ends = {part.partition: part.hi for part in window.ranges.get(topic, ()) if _has_gone(accounts, part.partition)}
-    found: dict[int, int] = {}
+    noticed_ends: dict[int, int] = {}
     for noticed_by, incident in neighbours.incidents:
         at, end = incident.partition, incident.hi
         is_of_window = noticed_by.number == window.number and incident.point == topic and is_unread(incident)
         if is_of_window and at is not None and end is not None:
-            found[at] = max(end, found.get(at, end))
-    return {partition: found.get(partition, end) for partition, end in ends.items()}
+            noticed_ends[at] = max(end, noticed_ends.get(at, end))
+    return {partition: noticed_ends.get(partition, end) for partition, end in ends.items()}
 
 
 def _has_gone(accounts: Mapping[str, Any], partition: int) -> bool:

@@ -258,14 +258,14 @@ class NeighbouringWindows:
     def _cut_off(self, point: str) -> Mapping[int, int]:
         """Return from which offset on this window found a topic cut off, by partition."""
         own = self.context.window.number
-        found = sorted(
+        cuts = sorted(
             (incident.lo, incident.partition)
             for window, incident in self.incidents
             if (window.number, incident.point, incident.kind) == (own, point, IncidentKind.TRUNCATED)
             and incident.lo is not None
             and incident.partition is not None
         )
-        return {partition: lo for lo, partition in reversed(found)}
+        return {partition: lo for lo, partition in reversed(cuts)}
 
     @cached_property
     def standings_before(self) -> Mapping[str, GroupStanding]:

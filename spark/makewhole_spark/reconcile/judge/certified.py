@@ -154,7 +154,7 @@ def _handed_on(task: BucketTask, missing: pl.DataFrame) -> pl.DataFrame:
     if missing.is_empty() or not can_look_up(task.context.pipeline.points[task.hop.target]):
         return missing.clear()
     storage, hashes = task.context.storage, {*missing["key_hash"]}
-    own = (one.files for one in task.elsewhere.certified if one.number == task.context.window.number)
+    own = (result.files for result in task.elsewhere.certified if result.number == task.context.window.number)
     certified = [key_hash for files in own for key_hash in pending_in(storage, files, hashes)]
     last = task.keys.judged_pending.read(storage).select(HASH).unique().with_columns(pl.lit(True).alias("_is_last"))
     marked = missing.join(last, on=HASH, how="left", maintain_order="left")

@@ -211,8 +211,8 @@ def with_values_of_now(task: BucketTask, elsewhere: pl.DataFrame, keys: pl.DataF
         parts.struct[0].cast(pl.Int32).alias("partition"), parts.struct[1].cast(pl.Int64).alias("offset")
     )
     others = task.elsewhere.target_with_other_configuration
-    found = (_records_again(task, point, wanted.unique(), of) for of in others)
-    frames = [records for records in found if records is not None]
+    readings = (_records_again(task, point, wanted.unique(), of) for of in others)
+    frames = [records for records in readings if records is not None]
     columns = (*HASH, "place", "row_hash")
     now = pl.concat([empty({name: TOPIC_KEYS[name] for name in columns}), *(frame.select(columns) for frame in frames)])
     # Of several elements of a record the index has the first, too.

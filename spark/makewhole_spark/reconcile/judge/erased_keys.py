@@ -164,7 +164,7 @@ def _not_known(task: BucketTask, records: pl.DataFrame, keys: pl.DataFrame) -> d
     if not _is_any_unread(task):
         return {}
     places, is_gone = pl.DataFrame(log.unread_at, schema=UNREAD_PLACES, orient="row"), pl.col("is_gone")
-    found = (
+    by_cause = (
         (Cause.COMPACTED, _behind_gone(values, keys, _compacted(task))),
         (Cause.UNREADABLE_RECORD, may_be_deleted(keys, values, places.filter(~is_gone), log.incarnations)),
         (Cause.EXPIRED, may_be_deleted(keys, values, places.filter(is_gone), log.incarnations)),
@@ -172,7 +172,7 @@ def _not_known(task: BucketTask, records: pl.DataFrame, keys: pl.DataFrame) -> d
     )
     return {
         key_hash: cause
-        for cause, hashes in found
+        for cause, hashes in by_cause
         for key_hash in keys.join(hashes, on=HASH, how="semi")["key_hash"].to_list()
     }
 

@@ -45,8 +45,8 @@ def first_pass(task: BucketTask) -> FirstPass:
     """Find the clean keys of a bucket, and read the copies of the others."""
     source, target = task.hop.source, task.hop.target
     of_source = _narrow(task, source, task.source.files)
-    if (found := _found_before(task, of_source)) is not None:
-        return found
+    if (earlier := _found_before(task, of_source)) is not None:
+        return earlier
     narrow = of_source, _narrow(task, target, task.target.files)
     known_besides = _known_besides(task, pl.concat(frame.select(HASH) for frame in narrow))
     clean = _find_clean(task, *narrow, known_besides) if _takes_out(task) else no_clean_keys(*narrow)

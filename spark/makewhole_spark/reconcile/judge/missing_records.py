@@ -47,9 +47,9 @@ def rows_outside(task: BucketTask, judged: pl.DataFrame) -> dict[str, dict[str, 
     if not can_look_up(target) or gone.is_empty():
         return {}
     try:
-        found = task.context.tables(target).rows_outside(task.context.table_shape(target), gone["key"].to_list())
+        rows_by_key = task.context.tables(target).rows_outside(task.context.table_shape(target), gone["key"].to_list())
     except MakewholeError as error:
         logger.warning("rows outside %s were not looked for: %s", target.table, error)
         return {}
     hashes = dict(zip(gone["key"], gone["key_hash"], strict=True))
-    return {hashes[key]: {OUTSIDE: [row.as_evidence() for row in rows]} for key, rows in found.items()}
+    return {hashes[key]: {OUTSIDE: [row.as_evidence() for row in rows]} for key, rows in rows_by_key.items()}

@@ -32,13 +32,13 @@ def partial_transactions(task: BucketTask, judged: pl.DataFrame) -> dict[str, di
     missing = judged.filter(has_verdict(Verdict.MISSING)).select(*HASH, "key_hash").head(_KEYS_MOST)
     if elsewhere is None or missing.is_empty():
         return {}
-    transactions, found = _Transactions(task, elsewhere), dict[str, dict[str, Any]]()
+    transactions, evidence = _Transactions(task, elsewhere), dict[str, dict[str, Any]]()
     for topic in elsewhere.topics:
         for copy in _committed_copies(task, topic, missing):
             shown = transactions.shown(topic, copy)
             if shown is not None:
-                found.setdefault(copy["key_hash"], {PARTIAL: shown})
-    return found
+                evidence.setdefault(copy["key_hash"], {PARTIAL: shown})
+    return evidence
 
 
 def _committed_copies(task: BucketTask, topic: CopiedTopic, missing: pl.DataFrame) -> Iterator[Mapping[str, Any]]:

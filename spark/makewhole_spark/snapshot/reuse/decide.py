@@ -48,8 +48,8 @@ class Reuse:
     @classmethod
     def of(cls, carrier: Carrier, journal: PgConnection, context: WindowContext, buckets: int) -> "Reuse":
         """Return it with the newest snapshots that earlier revisions have."""
-        found = earlier_snapshots(journal, context)
-        return cls(carrier=carrier, journal=journal, context=context, buckets=buckets, earlier=found)
+        snapshots = earlier_snapshots(journal, context)
+        return cls(carrier=carrier, journal=journal, context=context, buckets=buckets, earlier=snapshots)
 
     def topics(
         self, points: Sequence[TopicPoint], before: Mapping[str, Mapping[str, Any]]

@@ -70,13 +70,13 @@ def points_with_whole_files(
         for files in _shares(sorted(snapshot.files.items()), carrier.parallelism)
     ]
     answers = carry_released(carrier, journal, [task for _, task in tasks], changed_file) if tasks else []
-    found: dict[str, str | None] = {
+    changed_files: dict[str, str | None] = {
         point: next((path for path in _paths(snapshot.manifest) if not path.startswith(own)), None)
         for point, snapshot in snapshots.items()
     }
     for (point, _), path in zip(tasks, answers, strict=True):
-        found[point] = found[point] or path
-    return found
+        changed_files[point] = changed_files[point] or path
+    return changed_files
 
 
 def _paths(manifest: Mapping[str, Any]) -> list[str]:

@@ -56,5 +56,5 @@ class DraftFile(ClosingContext):
         return ordered["place"].to_numpy()
 
 
-def _is_of_same_finding(one: ActionDraft, other: ActionDraft) -> bool:
-    return (one.finding.hop, one.finding.key_hash) == (other.finding.hop, other.finding.key_hash)
+def _is_of_same_finding(draft: ActionDraft, other: ActionDraft) -> bool:
+    return (draft.finding.hop, draft.finding.key_hash) == (other.finding.hop, other.finding.key_hash)

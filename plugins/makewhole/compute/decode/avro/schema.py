@@ -213,10 +213,10 @@ class _Parser:
         if name in PRIMITIVES:
             return AvroType(kind=name)
         full = name if "." in name or not namespace else f"{namespace}.{name}"
-        found = self.named.get(full) or self.named.get(name)
-        if found is None:
+        named_type = self.named.get(full) or self.named.get(name)
+        if named_type is None:
             raise SchemaProblem(f"it has no type {name}")
-        return found
+        return named_type
 
     def _name(self, made: AvroType, schema: Mapping[str, Any], namespace: str) -> AvroType:
         name = schema["name"]

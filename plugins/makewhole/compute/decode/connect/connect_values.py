@@ -69,7 +69,7 @@ class ConnectFormat:
 
     def find_elements(self, batch: pa.RecordBatch, divided_at: Path, places: Collection[Path]) -> FoundElements:
         """Find the elements of the payloads schema by schema. See `DividingFormat.find_elements`."""
-        found, _ = payloads_by_opening(batch.column("value"), self._parser)
+        payload_groups, _ = payloads_by_opening(batch.column("value"), self._parser)
         division = PayloadDivision(divided_at=divided_at, wanted={path[0] for path in places}, decode=decode_payloads)
-        groups = (division.elements(rows, payloads, opening.schema) for rows, payloads, opening in found)
+        groups = (division.elements(rows, payloads, opening.schema) for rows, payloads, opening in payload_groups)
         return FoundElements(records=batch.num_rows, groups=[group for group in groups if group is not None])

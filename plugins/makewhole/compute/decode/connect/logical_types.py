@@ -39,12 +39,12 @@ def conversion(schema: Any) -> Convert | None:
 def field_conversions(schema: Any) -> dict[str, Convert]:
     """Return what converts the fields of a struct's schema, by field; those that are right as they are are left out."""
     fields = schema.get("fields") if isinstance(schema, dict) else None
-    found = {}
+    conversions = {}
     for field in fields if isinstance(fields, list) else []:
         convert, name = conversion(field), field.get("field") if isinstance(field, dict) else None
         if convert is not None and isinstance(name, str):
-            found[name] = convert
-    return found
+            conversions[name] = convert
+    return conversions
 
 
 def is_plain_struct(schema: Any) -> bool:

@@ -64,7 +64,7 @@ class _Unusual(Exception):  # noqa: N818 - not an error: the records are decoded
 
 def payloads_by_opening(values: ArrowArray, parser: EnvelopeParser) -> tuple[list[PayloadRows], Int64s]:
     """Return the payloads of envelopes by what stands before them, uncopied, and the rows that are left."""
-    found: list[PayloadRows] = []
+    groups: list[PayloadRows] = []
     column, left = ValueColumn.of(values), np.arange(len(values))
     texts = pl.Series(pl.from_arrow(values))
     for attempt in range(_MOST_SCHEMAS):
@@ -77,8 +77,8 @@ def payloads_by_opening(values: ArrowArray, parser: EnvelopeParser) -> tuple[lis
         rows, left = left[begins], left[~begins]
         before = len(opening.text)
         blobs = Blobs(starts=column.blobs.starts[rows] + before, lengths=column.blobs.lengths[rows] - before - 1)
-        found.append(PayloadRows(rows, blobs.views(column.content), opening))
-    return found, left
+        groups.append(PayloadRows(rows, blobs.views(column.content), opening))
+    return groups, left
 
 
 def _begins(texts: pl.Series, opening: Opening) -> Bools:

@@ -35,9 +35,9 @@ class PayloadDivision:
         except ValueError:
             return None
         divided = divide_json(payloads, self.divided_at, self.wanted, self.envelopes, above=1)
-        found = np.flatnonzero(divided.counts >= (0 if self.takes_empty else 1))
+        indices = np.flatnonzero(divided.counts >= (0 if self.takes_empty else 1))
         return ElementGroup(
-            rows=rows[found],
-            counts=divided.counts[found],
+            rows=rows[indices],
+            counts=divided.counts[indices],
             decode=lambda leaves: self.decode(divided.elements, own, leaves),
         )

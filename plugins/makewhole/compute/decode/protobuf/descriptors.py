@@ -30,13 +30,13 @@ def message_at(text: SchemaText, index: tuple[int, ...]) -> Any:
     """
     pool = descriptor_pool.DescriptorPool()
     main = _add(pool, text, None)
-    found = list(pool.FindFileByName(main.name).message_types_by_name.values())
+    messages = list(pool.FindFileByName(main.name).message_types_by_name.values())
     message = None
     for number in index:
-        if not 0 <= number < len(found):
+        if not 0 <= number < len(messages):
             raise DescriptorProblem("its file has no message of this number")
-        message = found[number]
-        found = list(message.nested_types)
+        message = messages[number]
+        messages = list(message.nested_types)
     return message
 
 
@@ -71,14 +71,14 @@ def named_message(text: SchemaText, name: str) -> tuple[Any, tuple[int, ...]]:
     if not name:
         return first, (0,)
     try:
-        found = message = first.file.pool.FindMessageTypeByName(name)
+        descriptor = message = first.file.pool.FindMessageTypeByName(name)
     except KeyError:
         raise DescriptorProblem(f"it has no message {name}") from None
     index: tuple[int, ...] = ()
     while message.containing_type is not None:
         index = (list(message.containing_type.nested_types).index(message), *index)
         message = message.containing_type
-    return found, (list(first.file.message_types_by_name).index(message.name), *index)
+    return descriptor, (list(first.file.message_types_by_name).index(message.name), *index)
 
 
 def _add(pool: Any, text: SchemaText, name: str | None) -> Any:

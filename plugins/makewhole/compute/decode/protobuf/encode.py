@@ -127,10 +127,10 @@ def _scalar(field: Any, value: Any) -> Any:
 
 
 def _symbol(field: Any, name: Any) -> int:
-    found = field.enum_type.values_by_name.get(name)
-    if found is None:
+    symbol = field.enum_type.values_by_name.get(name)
+    if symbol is None:
         raise ValueError
-    return int(found.number)
+    return int(symbol.number)
 
 
 def _is_whole(value: Any) -> bool:

@@ -122,36 +122,36 @@ class _TypeTables:
         done = fields = 0
         while done < len(self.instances):
             made = self.instances[done]
-            for one in made.descriptor.fields:
-                made.fields[one.number] = self._field(made, one)
+            for descriptor in made.descriptor.fields:
+                made.fields[descriptor.number] = self._field(made, descriptor)
             fields += max(made.fields, default=0)
             if fields > _MOST_FIELDS or max(made.fields, default=0) > _MOST_FIELD_NUMBER:
                 raise NoTables
             done += 1
 
-    def _field(self, made: _Instance, one: Any) -> list[int]:
+    def _field(self, made: _Instance, descriptor: Any) -> list[int]:
         """Return the row of a field: what it is, wire type, packable, inner type, column, bit, whether its values are
         elements."""
-        if one.type == _GROUP or one.is_required:
+        if descriptor.type == _GROUP or descriptor.is_required:
             raise NoTables
-        path = None if made.path is None else (*made.path, one.name)
+        path = None if made.path is None else (*made.path, descriptor.name)
         leads = path is not None and self._leads(path)
         are_elements = leads and path == self.divided_at
-        if leads and one.is_repeated is not are_elements:
+        if leads and descriptor.is_repeated is not are_elements:
             raise NoTables
-        bit = self._bit(made, one) if (leads and not are_elements) or self._shares_bit(made, one) else -1
+        bit = self._bit(made, descriptor) if (leads and not are_elements) or self._shares_bit(made, descriptor) else -1
         if are_elements:
-            self._divide(one)
-        if one.type == _MESSAGE:
-            inner = self._message(one, path if leads else None)
+            self._divide(descriptor)
+        if descriptor.type == _MESSAGE:
+            inner = self._message(descriptor, path if leads else None)
             return [scan.MESSAGE, scan.SIZED, 0, inner, -1, bit, int(are_elements)]
-        simple = _SIMPLE[one.type]
+        simple = _SIMPLE[descriptor.type]
         column = -1
         if leads and path in self.wanted:
-            column = self._leaf(path, one, simple)
-            if not one.has_presence and not are_elements:
+            column = self._leaf(path, descriptor, simple)
+            if not descriptor.has_presence and not are_elements:
                 made.implied.append(column)
-        is_packable = one.is_repeated and simple.wire != scan.SIZED
+        is_packable = descriptor.is_repeated and simple.wire != scan.SIZED
         return [simple.what, simple.wire, int(is_packable), 0, column, bit, int(are_elements)]
 
     def _leads(self, path: Path) -> bool:
@@ -159,21 +159,21 @@ class _TypeTables:
         divided = () if self.divided_at is None else (self.divided_at,)
         return any(place[: len(path)] == path for place in (*self.wanted, *divided))
 
-    def _divide(self, one: Any) -> None:
+    def _divide(self, descriptor: Any) -> None:
         """Note that the elements are there. Packed numbers are no values one by one, and a map is an object."""
-        if is_map(one) or (one.type != _MESSAGE and _SIMPLE[one.type].wire != scan.SIZED):
+        if is_map(descriptor) or (descriptor.type != _MESSAGE and _SIMPLE[descriptor.type].wire != scan.SIZED):
             raise NoTables
         self.is_divided = True
 
-    def _shares_bit(self, made: _Instance, one: Any) -> bool:
+    def _shares_bit(self, made: _Instance, descriptor: Any) -> bool:
         """Return whether a member of the same oneof is wanted, which this one would take the place of."""
-        if made.path is None or one.containing_oneof is None:
+        if made.path is None or descriptor.containing_oneof is None:
             return False
-        paths = [(*made.path, member.name) for member in one.containing_oneof.fields]
+        paths = [(*made.path, member.name) for member in descriptor.containing_oneof.fields]
         return any(map(self._leads, paths))
 
-    def _bit(self, made: _Instance, one: Any) -> int:
-        group = one.name if one.containing_oneof is None else f"oneof {one.containing_oneof.name}"
+    def _bit(self, made: _Instance, descriptor: Any) -> int:
+        group = descriptor.name if descriptor.containing_oneof is None else f"oneof {descriptor.containing_oneof.name}"
         bit = self.bits.setdefault((made.path or (), group), len(self.bits))
         if bit >= scan.MOST_ONCE:
             raise NoTables
@@ -183,10 +183,10 @@ class _TypeTables:
         own = self.divided_at
         return sum(1 << bit for (path, _), bit in self.bits.items() if own is not None and path[: len(own)] == own)
 
-    def _message(self, one: Any, path: Path | None) -> int:
+    def _message(self, descriptor: Any, path: Path | None) -> int:
         """Return the number of the type of a field; a Timestamp or a wrapper that is wanted is one value."""
-        kind = one.message_type
-        if path is None or is_map(one):
+        kind = descriptor.message_type
+        if path is None or is_map(descriptor):
             return self.instance(kind, None)
         if kind.full_name == TIMESTAMP and path in self.wanted:
             return self._timestamp(kind, path)
@@ -214,18 +214,18 @@ class _TypeTables:
         number = len(self.instances) - 1
         own = {}
         for name, column in columns.items():
-            one = kind.fields_by_name[name]
-            simple = _SIMPLE[one.type]
-            own[one.number] = [simple.what, simple.wire, 0, 0, column, -1, 0]
+            descriptor = kind.fields_by_name[name]
+            simple = _SIMPLE[descriptor.type]
+            own[descriptor.number] = [simple.what, simple.wire, 0, 0, column, -1, 0]
         made.fields = own
         made.descriptor = _NO_FIELDS
         return number
 
-    def _leaf(self, path: Path, one: Any, simple: _Simple) -> int:
-        if one.type == _ENUM and one.enum_type.is_closed:
+    def _leaf(self, path: Path, leaf: Any, simple: _Simple) -> int:
+        if leaf.type == _ENUM and leaf.enum_type.is_closed:
             raise NoTables
         column = self._column()
-        self.leaves[path] = ProtobufLeaf(column=column, kind=RawKind(raw=simple.raw, json_value=_json_value(one)))
+        self.leaves[path] = ProtobufLeaf(column=column, kind=RawKind(raw=simple.raw, json_value=_json_value(leaf)))
         return column
 
     def _column(self) -> int:
@@ -269,12 +269,12 @@ class _NoFields:
 _NO_FIELDS = _NoFields()
 
 
-def _json_value(one: Any) -> Any:
+def _json_value(descriptor: Any) -> Any:
     """Return what makes the JSON value of a field of its number, or of its bytes, as a scan records them."""
-    if one.enum_type is not None:
-        return symbol_of(one)
+    if descriptor.enum_type is not None:
+        return symbol_of(descriptor)
     return {1: partial(_real, np.uint64), 2: partial(_real, np.uint32), 8: bool, 9: bytes.decode, 12: bytes_value}.get(
-        one.type, int
+        descriptor.type, int
     )
 
 

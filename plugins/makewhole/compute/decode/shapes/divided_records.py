@@ -35,8 +35,8 @@ class DecodedRecords(NamedTuple):
 class _FoundFormat(ElementFormat):
     """The values of elements that are found already: what is not usual in them is not read here."""
 
-    def __init__(self, found: FoundElements) -> None:
-        self._found = found
+    def __init__(self, found_elements: FoundElements) -> None:
+        self._found = found_elements
 
     def document(self, value: bytes | None, headers: Headers) -> Mapping[str, object]:  # noqa: ARG002
         """Refuse: the record is divided alone."""
@@ -54,18 +54,18 @@ def decode_records(batch: pa.RecordBatch, shape: ValueShape) -> DecodedRecords:
         return DecodedRecords(batch, decode_values(batch, shape))
     if not isinstance(elements.format, DividingFormat) or not shape.key_paths or not is_columnar(shape):
         return _divided(batch, shape)
-    found = elements.format.find_elements(batch, elements.path, _places(shape))
-    rows = np.repeat(np.arange(batch.num_rows), found.counts)
-    decoded = _decoded(repeated(batch, rows), shape, found)
-    is_left = ~found.is_found
+    found_elements = elements.format.find_elements(batch, elements.path, _places(shape))
+    rows = np.repeat(np.arange(batch.num_rows), found_elements.counts)
+    decoded = _decoded(repeated(batch, rows), shape, found_elements)
+    is_left = ~found_elements.is_found
     is_left[rows[decoded.frame["key"].is_null().to_numpy()]] = True
     left = np.flatnonzero(is_left)
     return decoded if not len(left) else _with_left(batch, shape, (rows, decoded), left)
 
 
-def _decoded(batch: pa.RecordBatch, shape: ValueShape, found: FoundElements) -> DecodedRecords:
+def _decoded(batch: pa.RecordBatch, shape: ValueShape, found_elements: FoundElements) -> DecodedRecords:
     """Decode elements that are found, which are the rows of the batch; those that are left have no key."""
-    form: ValueFormat = _FoundFormat(found)
+    form: ValueFormat = _FoundFormat(found_elements)
     if isinstance(shape.format, UnitFormat):
         form = shape.format.around(form)
     return DecodedRecords(batch, decode_values(batch, replace(shape, format=form)))

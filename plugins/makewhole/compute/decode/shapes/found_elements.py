@@ -43,10 +43,10 @@ class FoundElements:
     @cached_property
     def is_found(self) -> Bools:
         """Whether the elements of each record were found; the others are left."""
-        found = np.zeros(self.records, dtype=np.bool_)
+        flags = np.zeros(self.records, dtype=np.bool_)
         for group in self.groups:
-            found[group.rows] = True
-        return found
+            flags[group.rows] = True
+        return flags
 
     @cached_property
     def counts(self) -> Int64s:

@@ -29,7 +29,7 @@ def decode_key_parts(
     frames, left = form.decode_together(batch, {"key": first, **columns})
     decoded = [frames, *(form.decode_together(batch, {"key": leaf})[0] for leaf, _ in others)]
     kinds = [kind for _, kind in parts]
-    texts = [_column(batch.num_rows, found, kind) for found, kind in zip(decoded, kinds, strict=True)]
+    texts = [_column(batch.num_rows, part, kind) for part, kind in zip(decoded, kinds, strict=True)]
     is_usual = np.logical_and.reduce([text.is_not_null().to_numpy() for text in texts])
     joined = pl.select(pl.concat_str(*_joined(texts))).to_series()
     kept, lefts = [], [left]
@@ -40,12 +40,12 @@ def decode_key_parts(
     return kept, np.concatenate(lefts)
 
 
-def _column(count: int, found: Sequence[tuple[Int64s, pl.DataFrame]], kind: KeyType) -> pl.Series:
+def _column(count: int, frames: Sequence[tuple[Int64s, pl.DataFrame]], kind: KeyType) -> pl.Series:
     """Return the canonical texts of a part of so many records; null where it is unusual."""
-    if not any(len(rows) for rows, _ in found):
+    if not any(len(rows) for rows, _ in frames):
         return pl.repeat(None, count, dtype=pl.String, eager=True)
-    rows = np.concatenate([rows for rows, _ in found])
-    texts, _ = canonical_keys(pl.concat([frame["key"] for _, frame in found]), kind)
+    rows = np.concatenate([rows for rows, _ in frames])
+    texts, _ = canonical_keys(pl.concat([frame["key"] for _, frame in frames]), kind)
     at = np.full(count, -1, dtype=np.int64)
     at[rows] = np.arange(len(rows))
     whole = pl.Series(at).replace({-1: None})

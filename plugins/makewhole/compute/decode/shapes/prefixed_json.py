@@ -86,11 +86,11 @@ class PrefixedJsonFormat:
         """Find the elements of the values with the prefix. See `DividingFormat.find_elements`."""
         rows, texts = self.texts(batch)
         divided = divide_json(texts, divided_at, {path[0] for path in places})
-        found = np.flatnonzero(divided.counts >= 0)
+        indices = np.flatnonzero(divided.counts >= 0)
         elements = pa.record_batch({"value": divided.elements})
         group = ElementGroup(
-            rows=rows[found],
-            counts=divided.counts[found],
+            rows=rows[indices],
+            counts=divided.counts[indices],
             decode=lambda leaves: JSON.decode_together(elements, leaves),
         )
         return FoundElements(records=batch.num_rows, groups=[group])

@@ -84,17 +84,17 @@ def _groups(bucket: BucketInput, totals: Totals, keys: pl.DataFrame) -> dict[tup
     )
     of_aborted, elements = _by_key(aborted), _by_key(elements_of(records, totals))
     places = {
-        tuple(key): tuple(found)
-        for *key, found in records.sort("partition", "offset").group_by(*HASH, IDENTITY).agg("place").rows()
+        tuple(key): tuple(place_list)
+        for *key, place_list in records.sort("partition", "offset").group_by(*HASH, IDENTITY).agg("place").rows()
     }
-    found = {(row["key_hi"], row["key_lo"]): numbers_of(row, totals.names) for row in rows.iter_rows(named=True)}
+    amounts = {(row["key_hi"], row["key_lo"]): numbers_of(row, totals.names) for row in rows.iter_rows(named=True)}
     return {
         at: _KeyTotals(
             elements=tuple(
                 _CountedRecord(adds=numbers_of(row, totals.names), places=places[*at, row[IDENTITY]])
                 for row in elements.get(at, ())
             ),
-            found=found.get(at),
+            found=amounts.get(at),
             aborted=tuple(numbers_of(row, totals.names) for row in of_aborted.get(at, ())),
         )
         for at in wanted.rows()
@@ -113,8 +113,8 @@ def _mistake(group: _KeyTotals) -> tuple[Cause | None, tuple[str, ...]]:
     of which each would explain it. Where several kinds of mistakes would, none is named."""
     if group.found is None or None in group.found or None in group.expected:
         return None, ()
-    found = dict(_mistakes(group, _less(group.found, group.expected)))
-    return next(iter(found.items())) if len(found) == 1 else (None, ())
+    mistakes = dict(_mistakes(group, _less(group.found, group.expected)))
+    return next(iter(mistakes.items())) if len(mistakes) == 1 else (None, ())
 
 
 def _mistakes(group: _KeyTotals, difference: Amounts) -> Iterator[tuple[Cause, tuple[str, ...]]]:
@@ -167,7 +167,7 @@ def _places_elsewhere(elsewhere: pl.DataFrame, wanted: pl.DataFrame) -> dict[tup
         pl.col("place").filter(pl.col("is_later").fill_null(False)).head(_SHOWN).alias("records_after"),
     )
     return {
-        (row.pop("key_hi"), row.pop("key_lo")): {name: found for name, found in row.items() if found}
+        (row.pop("key_hi"), row.pop("key_lo")): {name: place_list for name, place_list in row.items() if place_list}
         for row in places.iter_rows(named=True)
     }
 
@@ -176,8 +176,8 @@ def _added(each: Sequence[Amounts]) -> Amounts:
     return tuple(None if None in column else sum(column) for column in zip(*each, strict=True))
 
 
-def _less(one: Amounts, other: Amounts) -> Amounts:
-    return tuple(None if a is None or b is None else a - b for a, b in zip(one, other, strict=True))
+def _less(amounts: Amounts, other: Amounts) -> Amounts:
+    return tuple(None if a is None or b is None else a - b for a, b in zip(amounts, other, strict=True))
 
 
 def _times(numbers: Amounts, times: int) -> Amounts:

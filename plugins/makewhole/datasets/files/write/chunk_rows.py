@@ -64,12 +64,12 @@ class FileChunk:
 
     def seen(self, items: Iterable[RowItem]) -> tuple[SeenKey, ...]:
         """Return what is seen of the keys of items, before any of them is done."""
-        found = (
+        rows_of_items = (
             (item, self.of_key(item.key, is_exact=False))
             for item in items
             if holdable(self.schema, self.point, [item.key])
         )
-        return tuple(SeenKey(seq=item.seq, key=item.key, rows=digests_by_file(rows)) for item, rows in found)
+        return tuple(SeenKey(seq=item.seq, key=item.key, rows=digests_by_file(rows)) for item, rows in rows_of_items)
 
     def trial(self) -> "FileChunk":
         """Return the rows as they are, for something that is only tried."""
@@ -130,7 +130,7 @@ class FileChunk:
 
     def _drop(self, row: RowInParquet) -> None:
         for rows in self.found.values():
-            rows[:] = [one for one in rows if (one.data, one.number) != (row.data, row.number)]
+            rows[:] = [held for held in rows if (held.data, held.number) != (row.data, row.number)]
 
     def _path_of(self, values: pa.Table) -> str:
         folder = self.source.folder_of(values)
@@ -190,12 +190,12 @@ def load_rows(
     schema = source.schema()
     if schema is None:
         raise RefusedError(f"point {point.name}: {point.table} has no file")
-    found: dict[str, list[RowInParquet]] = {}
+    by_key: dict[str, list[RowInParquet]] = {}
     for rows in rows_of_keys(source, point, holdable(schema, point, keys), is_exact=False, has_images=True).values():
         for row in rows:
-            found.setdefault(row.key, []).append(row)
-    files = frozenset(row.data for rows in found.values() for row in rows)
-    return FileChunk(source=source, schema=schema, point=point, id=chunk, kept=kept, found=found, files=files)
+            by_key.setdefault(row.key, []).append(row)
+    files = frozenset(row.data for rows in by_key.values() for row in rows)
+    return FileChunk(source=source, schema=schema, point=point, id=chunk, kept=kept, found=by_key, files=files)
 
 
 def digests_by_file(rows: Iterable[RowInParquet]) -> dict[str, str]:

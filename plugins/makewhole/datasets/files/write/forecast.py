@@ -55,12 +55,12 @@ class FilesForecaster:
 
 
 def _rows_of_item(rows: FileChunk, item: RowItem) -> list[TableRow]:
-    return [one.row for one in rows.of_key(item.key, is_exact=isinstance(item, QuarantineRows))]
+    return [row.row for row in rows.of_key(item.key, is_exact=isinstance(item, QuarantineRows))]
 
 
 def _change(rows: FileChunk, item: RowItem, before: Sequence[TableRow]) -> RowChange:
     now = _rows_of_item(rows, item)
-    was, after = (tuple(row.text for row in found) for found in (before, now))
+    was, after = (tuple(row.text for row in table_rows) for table_rows in (before, now))
     if isinstance(item, UpsertRow) and now != before:
         text = after[0] if before else json.dumps({name: json.loads(after[0])[name] for name in item.columns})
         return upserted(description_of(rows.schema, rows.point), item, was, text)

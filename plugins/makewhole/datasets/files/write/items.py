@@ -51,7 +51,7 @@ def do(chunk: FileChunk, item: RowItem) -> None:
 
 
 def _table_rows(rows: Sequence[RowInParquet]) -> list[TableRow]:
-    return [one.row for one in rows]
+    return [row.row for row in rows]
 
 
 # A row that is written
@@ -133,7 +133,7 @@ def _move_aside(chunk: FileChunk, item: QuarantineRows) -> None:
     if refusal is not None:
         raise ActionRefusedError(refusal)
     stays = survivor_image(item, _table_rows(now))
-    extras = [next(one for one in now if one.row == extra) for extra in item.extras]
+    extras = [next(key_row for key_row in now if key_row.row == extra) for extra in item.extras]
     for row in extras:
         chunk.take(item.seq, EffectKind.MOVED, row, stays)
 
@@ -153,11 +153,11 @@ def _restore(chunk: FileChunk, item: RestoreRow) -> None:
         chunk.update(item.seq, row, values, _own_columns(chunk, row, columns_of(values, differing)))
         return
     back = RowBack(plan=effect.plan, seq=effect.seq, place=effect.place, image=effect.before or "", by=item.seq)
-    known = [one.image for one in chunk.back if (one.plan, one.seq) == (effect.plan, effect.seq)]
+    known = [row_back.image for row_back in chunk.back if (row_back.plan, row_back.seq) == (effect.plan, effect.seq)]
     require_insertable(effect, _table_rows(now), [*chunk.kept.images_back(effect.plan, effect.seq), *known])
     values = _rows_of(chunk, effect.before)
     if effect.kind is EffectKind.MOVED:
-        if back.path in (one.path for one in chunk.back) or chunk.kept.is_back(back):
+        if back.path in (row_back.path for row_back in chunk.back) or chunk.kept.is_back(back):
             raise ActionRefusedError(BACK_ALREADY)
         chunk.back.append(back)
     chunk.insert(item.seq, values)
@@ -168,9 +168,9 @@ def _differs(values: pa.Table, row: pa.Table, name: str) -> bool:
 
 
 def _as_left(chunk: FileChunk, effect: Effect, now: Sequence[RowInParquet]) -> RowInParquet:
-    found = row_as_left(effect, _table_rows(now))
-    if found is not None:
-        return next(one for one in now if one.row is found)
+    left = row_as_left(effect, _table_rows(now))
+    if left is not None:
+        return next(row for row in now if row.row is left)
     if not now:
         raise ActionRefusedError(GONE)
     _rows_of(chunk, effect.after)

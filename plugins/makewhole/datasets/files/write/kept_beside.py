@@ -96,9 +96,9 @@ class DecidedChunk:
         """Return it, a chunk of a plan, without the effects of some actions and the rows that they put back."""
         return replace(
             self,
-            effects=tuple(one for one in self.effects if one.seq not in actions.get(plan, ())),
-            back=tuple(one for one in self.back if one.seq not in actions.get(one.plan, ())),
-            seen=tuple(one for one in self.seen if one.seq not in actions.get(plan, ())),
+            effects=tuple(effect for effect in self.effects if effect.seq not in actions.get(plan, ())),
+            back=tuple(back for back in self.back if back.seq not in actions.get(back.plan, ())),
+            seen=tuple(key for key in self.seen if key.seq not in actions.get(plan, ())),
         )
 
     def text(self) -> bytes:
@@ -114,10 +114,10 @@ class DecidedChunk:
             **fields
             | {
                 "refused": {int(seq): Refusal.of_text(refusal) for seq, refusal in fields["refused"].items()},
-                "effects": tuple(Effect(**{**one, "kind": EffectKind(one["kind"])}) for one in fields["effects"]),
-                "steps": tuple(_step(one) for one in fields["steps"]),
-                "back": tuple(RowBack(**one) for one in fields["back"]),
-                "seen": tuple(SeenKey(**one) for one in fields["seen"]),
+                "effects": tuple(Effect(**{**entry, "kind": EffectKind(entry["kind"])}) for entry in fields["effects"]),
+                "steps": tuple(_step(entry) for entry in fields["steps"]),
+                "back": tuple(RowBack(**entry) for entry in fields["back"]),
+                "seen": tuple(SeenKey(**entry) for entry in fields["seen"]),
             }
         )
 
@@ -181,12 +181,12 @@ class PlanFolder:
     def decisions(self) -> dict[int, DecidedChunk]:
         """Return what was decided, by chunk: of two runners' decisions the later one's. The earlier one's was never
         carried out, for else the later runner would have seen it."""
-        found: dict[int, tuple[int, str]] = {}
+        latest: dict[int, tuple[int, str]] = {}
         for name in self._names():
             if name.startswith("chunk."):
                 number, epoch = map(int, name.split(".")[1:3])
-                found[number] = max(found.get(number, (-1, "")), (epoch, name))
-        return {number: DecidedChunk.of_text(self._read(name)) for number, (_, name) in sorted(found.items())}
+                latest[number] = max(latest.get(number, (-1, "")), (epoch, name))
+        return {number: DecidedChunk.of_text(self._read(name)) for number, (_, name) in sorted(latest.items())}
 
     def open_decision(self, plan: ChunkId, chunk: int) -> DecidedChunk | None:
         """Return what was decided of a chunk without a receipt, and has to be carried out; None: nothing.
@@ -235,10 +235,10 @@ class PlanFolder:
         Raises:
             CorruptionError: they have holes.
         """
-        found = sorted(int(name.split(".")[1]) for name in self._names() if name.startswith("receipt."))
-        if found != list(range(len(found))):
+        numbers = sorted(int(name.split(".")[1]) for name in self._names() if name.startswith("receipt."))
+        if numbers != list(range(len(numbers))):
             raise self._unfit()
-        return len(found)
+        return len(numbers)
 
     def receipt(self, plan: ChunkId, chunk: int) -> ReceiptRow:
         """Return the receipt of a chunk.
@@ -267,7 +267,7 @@ class PlanFolder:
         return the receipt that is there. An action of which nothing was done is refused. Rows that are back are kept as
         such."""
         left = {effect.seq for effect in decision.done_but(undone)}
-        lost = {one.seq: undone[file_of(one)] for one in decision.effects if one.seq not in left}
+        lost = {effect.seq: undone[file_of(effect)] for effect in decision.effects if effect.seq not in left}
         for back in decision.back:
             if back.by not in lost:
                 self.put_back(back)
@@ -298,9 +298,9 @@ class PlanFolder:
             receipt = _receipt(fields)
             decision = decided.get(receipt.chunk)
             done = [] if decision is None else decision.done_but(fields["undone"])
-            if len({one.seq for one in done}) != receipt.actions:
+            if len({effect.seq for effect in done}) != receipt.actions:
                 raise RefusedError(f"chunk {receipt.chunk} of plan {self.plan} at {self.target} lacks its effects")
-            yield sorted(done, key=lambda one: (one.seq, one.place), reverse=True)
+            yield sorted(done, key=lambda effect: (effect.seq, effect.place), reverse=True)
 
     # Rows that were put back
 
@@ -323,7 +323,7 @@ class PlanFolder:
     def amount(self) -> KeptAtTarget:
         """Count what is kept of the plan: its files, and the rows that it moved aside, which are in the same files."""
         decided = self.decisions().values()
-        moved = {(effect.seq, effect.place) for one in decided for effect in one.effects if effect.kind in _TAKEN_OUT}
+        moved = {(effect.seq, effect.place) for work in decided for effect in work.effects if effect.kind in _TAKEN_OUT}
         back = sum(entry.path.startswith(self._back) for entry in self.store.list(_BACK))
         return KeptAtTarget(effects=len(self._names()), aside=len(moved), waiting=max(0, len(moved) - back))
 

@@ -32,14 +32,14 @@ def _changed_keys(
 ) -> frozenset[int]:
     """Return the actions whose key has other rows."""
     left = {seq for step in decision.steps if not in_place[step.path] for seq in step.seqs}
-    seen = [one for one in decision.seen if one.seq in left]
+    seen = [key for key in decision.seen if key.seq in left]
     schema = source.schema()
-    held = [] if schema is None else [one.key for one in seen if holdable(schema, point, [one.key])]
-    found = rows_of_keys(source, point, held, is_exact=False)
+    held = [] if schema is None else [key.key for key in seen if holdable(schema, point, [key.key])]
+    by_key = rows_of_keys(source, point, held, is_exact=False)
 
     def elsewhere(rows: Mapping[str, str]) -> dict[str, str]:
         return {path: digest for path, digest in rows.items() if not in_place.get(path)}
 
     return frozenset(
-        one.seq for one in seen if elsewhere(digests_by_file(found.get(one.key, ()))) != elsewhere(one.rows)
+        key.seq for key in seen if elsewhere(digests_by_file(by_key.get(key.key, ()))) != elsewhere(key.rows)
     )

@@ -64,7 +64,7 @@ def _form_of_moments_now(source: FileSource) -> dict[str, Any]:
 def _form_of_moments(physical: Any) -> dict[str, Any]:
     """Return the setting by which moments are written in the form that they have in a file."""
     columns: list[Any] = [physical.column(at) for at in range(len(physical))]
-    return {"use_deprecated_int96_timestamps": any(one.physical_type == _INT96 for one in columns)}
+    return {"use_deprecated_int96_timestamps": any(column.physical_type == _INT96 for column in columns)}
 
 
 def rewritten_file(store: FileStore, data: DataFile, change: FileChange, mark: str) -> bytes:
@@ -99,7 +99,7 @@ def _has_dictionary(file: pq.ParquetFile, name: str) -> bool:
         return False
     group = file.metadata.row_group(0)
     columns: list[Any] = [group.column(at) for at in range(group.num_columns)]
-    return any(one.path_in_schema == name and one.has_dictionary_page for one in columns)
+    return any(column.path_in_schema == name and column.has_dictionary_page for column in columns)
 
 
 def _with_updates(table: pa.Table, updated: Mapping[int, Mapping[str, NestedColumn]]) -> pa.Table:

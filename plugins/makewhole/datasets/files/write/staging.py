@@ -56,7 +56,7 @@ class Staging:
 
     def _changed_files(self) -> Iterator[FileStep]:
         rows = self.rows
-        for data, changed in sorted(rows.changed.items(), key=lambda one: one[0].path):
+        for data, changed in sorted(rows.changed.items(), key=lambda pair: pair[0].path):
             seqs = tuple(sorted(changed.seqs))
             if is_emptied(rows.source.store, data, changed):
                 commit = commit_of(rows.marker, data.path)

@@ -11,7 +11,7 @@ class CertainFiles:
     """The data files that a view has read, with the deletes that it held them against."""
 
     def __init__(self, files: Iterable[ListedFile] = ()) -> None:
-        self._deletes = {(one.file.file_path, one.sequence): _deletes_of(one) for one in files}
+        self._deletes = {(listed.file.file_path, listed.sequence): _deletes_of(listed) for listed in files}
 
     def __contains__(self, listed: ListedFile) -> bool:
         """Return whether all rows that a file has were there then: a delete that was taken back since brings rows."""
@@ -20,7 +20,7 @@ class CertainFiles:
 
 
 def _deletes_of(listed: ListedFile) -> set[str]:
-    return {one.file_path for one in listed.deletes}
+    return {delete.file_path for delete in listed.deletes}
 
 
 def files_by_commits(before: SnapshotView, now: Sequence[ListedFile], without: Collection[str]) -> list[ListedFile]:
@@ -31,7 +31,7 @@ def files_by_commits(before: SnapshotView, now: Sequence[ListedFile], without: C
     another file since, and nothing tells in which; and none where it was of the table's first format, in which commits
     have no numbers.
     """
-    if not before.sequence or not {*without}.union(*(one.paths for one in now)).issuperset(before.without):
+    if not before.sequence or not {*without}.union(*(listed.paths for listed in now)).issuperset(before.without):
         return []
-    older = [one for one in now if one.sequence <= before.sequence and one.paths.isdisjoint(before.without)]
-    return [replace(one, deletes=()) for one in older]
+    older = [listed for listed in now if listed.sequence <= before.sequence and listed.paths.isdisjoint(before.without)]
+    return [replace(listed, deletes=()) for listed in older]

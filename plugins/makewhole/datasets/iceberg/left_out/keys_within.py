@@ -23,17 +23,17 @@ class KeysWithin:
         self._table, self._schema = table, schema
         self._wanted = {key: of_keys(schema, point, WantedKeys.of_texts(point, [key])) for key in keys}
 
-    def of_file(self, one: SpoiltRows) -> set[str]:
+    def of_file(self, rows: SpoiltRows) -> set[str]:
         """Return the keys that a data file may hold by its statistics in the manifest."""
         return {
             key
             for key, where in self._wanted.items()
-            if _InclusiveMetricsEvaluator(self._schema, where, include_empty_files=True).eval(one.listed.file)
+            if _InclusiveMetricsEvaluator(self._schema, where, include_empty_files=True).eval(rows.listed.file)
         }
 
     def of_groups(self, some: Sequence[SpoiltRows], files: FileReader) -> set[str]:
         """Return the keys that groups of rows of one file may hold by its own statistics."""
-        listed, groups = some[0].listed, {one.group for one in some}
+        listed, groups = some[0].listed, {rows.group for rows in some}
         return {key for key, where in self._wanted.items() if groups & {*files.groups_with(listed, where)}}
 
     def of_manifest(self, manifest: ManifestFile) -> set[str]:
@@ -41,12 +41,12 @@ class KeysWithin:
         other names in the view than the table has now, by which its partitions are known."""
         if self._schema.schema_id != self._table.metadata.current_schema_id:
             return {*self._wanted}
-        found = set[str]()
+        keys = set[str]()
         for key, where in self._wanted.items():
             planner = ManifestGroupPlanner(self._table.metadata, self._table.io, where)
             if planner._build_manifest_evaluator(manifest.partition_spec_id)(manifest):
-                found.add(key)
-        return found
+                keys.add(key)
+        return keys
 
 
 def in_doubt(
@@ -60,12 +60,12 @@ def in_doubt(
     """Yield the files that cannot be read, each with those of the keys that it may hold. `unreadable`: what each path
     is; `manifests`: those that are gone."""
     by_path = defaultdict[str, list[SpoiltRows]](list)
-    for one in spoilt:
-        by_path[one.path].append(one)
+    for rows in spoilt:
+        by_path[rows.path].append(rows)
     held = {path: within.of_manifest(manifest) for path, manifest in manifests.items()}
     for path, some in by_path.items():
-        is_whole = any(one.group is None for one in some)
-        parts = [within.of_file(one) for one in some] if is_whole else [within.of_groups(some, files)]
+        is_whole = any(rows.group is None for rows in some)
+        parts = [within.of_file(rows) for rows in some] if is_whole else [within.of_groups(some, files)]
         held[path] = set[str]().union(*parts)
     for path, keys in sorted(held.items()):
         yield TransactionInDoubt(

@@ -54,12 +54,12 @@ def find_orphans(source: Snapshotted, point: TablePoint, keys: Sequence[str]) ->
     columns = [column.name for column in source.schema.columns]
     by_file: dict[str, list[tuple[str, str]]] = defaultdict(list)
     records: dict[str, int] = {}
-    for found in found_outside(source, point, keys, columns, (OutsideReason.UNLISTED,)):
-        path = found.listed.file.file_path
+    for outside in found_outside(source, point, keys, columns, (OutsideReason.UNLISTED,)):
+        path = outside.listed.file.file_path
         if not is_of_own_data(source.table, path):
             continue
-        records[path] = found.records
-        by_file[path] += zip(found.keys, row_images(found.rows.rows), strict=True)
+        records[path] = outside.records
+        by_file[path] += zip(outside.keys, row_images(outside.rows.rows), strict=True)
     images, whole = dict[str, str](), dict[str, list[str]]()
     is_whole = {path: len({key for key, _ in rows}) == len(rows) == records[path] for path, rows in by_file.items()}
     for path, rows in sorted(by_file.items(), key=lambda item: (not is_whole[item[0]], item[0])):

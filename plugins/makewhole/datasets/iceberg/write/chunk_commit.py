@@ -71,7 +71,7 @@ class ChunkSource:
 
         keys = list(_keys_that_fit(items, spelling))
         self.orphans = self._orphans(items, spelling)
-        found = rows_of_keys(self.source, self.point, keys, is_exact=False)
+        by_key = rows_of_keys(self.source, self.point, keys, is_exact=False)
         undone = sorted({item.effect.plan for item in items if isinstance(item, RestoreRow)})
         return DatasetChunk(
             schema=schema,
@@ -81,7 +81,7 @@ class ChunkSource:
             number=table_number(self.source.table),
             place=f"commit {attempt}",
             spelling=spelling,
-            rows={spelling(key): rows for key, rows in found.items()},
+            rows={spelling(key): rows for key, rows in by_key.items()},
             outside=self.orphans.images,
             put_back={where: image for plan in undone for where, image in kept.put_back(plan).items()},
         )

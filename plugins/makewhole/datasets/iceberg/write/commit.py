@@ -63,12 +63,12 @@ def _require_only(
 ) -> None:
     """Check that a snapshot lists what the one before did, without what is removed and with what is added."""
     name = table.name()[-1]
-    before = Counter(one.file.file_path for one in listed_files(table, table.current_snapshot(), name))
+    before = Counter(listed.file.file_path for listed in listed_files(table, table.current_snapshot(), name))
     for file in removed:
         del before[file.file_path]
     before.update({file.file_path for file in added})
     staged = transaction.table_metadata.current_snapshot()
-    if Counter(one.file.file_path for one in listed_files(table, staged, name)) != before:
+    if Counter(listed.file.file_path for listed in listed_files(table, staged, name)) != before:
         raise CorruptionError(
             f"{name}: a commit would change the list of other files than its own (a file may be listed twice in one "
             "manifest); nothing was written. Rewrite the manifests (Spark: `call system.rewrite_manifests`), and try "

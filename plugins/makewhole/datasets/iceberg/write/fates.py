@@ -18,14 +18,14 @@ def was_committed(table: Table, intent: Intent) -> bool | None:
     """Return whether a chunk was committed; None: it is not known, for snapshots of that time were expired."""
     snapshots = table.metadata.snapshots
     if any(
-        one.summary is not None and one.summary.additional_properties.get(ATTEMPT) == intent.attempt
-        for one in snapshots
+        snapshot.summary is not None and snapshot.summary.additional_properties.get(ATTEMPT) == intent.attempt
+        for snapshot in snapshots
     ):
         return True
     if intent.base is None:
-        is_known = not snapshots or any(one.parent_snapshot_id is None for one in snapshots)
+        is_known = not snapshots or any(snapshot.parent_snapshot_id is None for snapshot in snapshots)
     else:
-        is_known = any(one.snapshot_id == intent.base for one in snapshots)
+        is_known = any(snapshot.snapshot_id == intent.base for snapshot in snapshots)
     return False if is_known else None
 
 

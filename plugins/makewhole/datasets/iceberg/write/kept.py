@@ -108,9 +108,9 @@ class KeptOfPlan:
     def intents(self, *fates: Keeping) -> list[Intent]:
         """Return the intents that came to this; without a fate, those of which it is not known."""
         fate = {row["attempt"]: row["kind"] for row in self.rows if row["kind"] in (Keeping.COMMITTED, Keeping.VOID)}
-        found = (Intent.of_row(row) for row in self.rows if row["kind"] == Keeping.INTENT)
-        wanted = {one.value for one in fates}
-        return [one for one in found if (fate.get(one.attempt) in wanted if wanted else one.attempt not in fate)]
+        log = (Intent.of_row(row) for row in self.rows if row["kind"] == Keeping.INTENT)
+        wanted = {keeping.value for keeping in fates}
+        return [entry for entry in log if (fate.get(entry.attempt) in wanted if wanted else entry.attempt not in fate)]
 
 
 def _effect(row: KeptRow) -> Effect:
@@ -200,7 +200,7 @@ class KeptTable:
             return {}
         own = [row for row in self._rows(source, EqualTo("back_plan", plan)) if row["back_plan"] == plan]
         by = {(row["plan"], row["target"]) for row in own}
-        done = {one.attempt for undo in by for one in self._of_plan(source, *undo).intents(Keeping.COMMITTED)}
+        done = {intent.attempt for undo in by for intent in self._of_plan(source, *undo).intents(Keeping.COMMITTED)}
         return {
             (row["back_plan"], row["back_seq"], row["back_place"]): row["after"]
             for row in own
@@ -224,4 +224,4 @@ class KeptTable:
     def _rows(self, source: Snapshotted, where: BooleanExpression, since: int = 0) -> list[KeptRow]:
         """Return rows that were added by commits after one, at least those for which `where` holds."""
         files = [listed for listed in source.files(where) if listed.sequence > since]
-        return [row for _, found in source.rows(files, SCHEMA.names, where) for row in found.rows.to_pylist()]
+        return [row for _, rows in source.rows(files, SCHEMA.names, where) for row in rows.rows.to_pylist()]

@@ -72,5 +72,5 @@ def is_of_one_partition(table: Table, file: DataFile, rows: pa.Table) -> bool:
     spec = table.spec()
     if spec.is_unpartitioned():
         return True
-    found = [one.partition_key.partition for one in _determine_partitions(spec, table.schema(), rows)]
-    return found == [file.partition]
+    partitions = [part.partition_key.partition for part in _determine_partitions(spec, table.schema(), rows)]
+    return partitions == [file.partition]

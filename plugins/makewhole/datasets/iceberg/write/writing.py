@@ -30,11 +30,11 @@ def _receipts(kept: KeptOfPlan, plan: ChunkId) -> list[ReceiptRow]:
     Raises:
         CorruptionError: they have holes, or were given for a plan of another content.
     """
-    done = sorted(kept.intents(Keeping.COMMITTED), key=lambda one: one.receipt.chunk)
-    is_other = any(one.plan_sha256 != plan.plan_sha256 for one in done)
-    if is_other or [one.receipt.chunk for one in done] != list(range(len(done))):
+    done = sorted(kept.intents(Keeping.COMMITTED), key=lambda intent: intent.receipt.chunk)
+    is_other = any(intent.plan_sha256 != plan.plan_sha256 for intent in done)
+    if is_other or [intent.receipt.chunk for intent in done] != list(range(len(done))):
         raise CorruptionError(f"the receipts of plan {plan.plan} at {plan.target} do not fit the plan")
-    return [one.receipt for one in done]
+    return [intent.receipt for intent in done]
 
 
 class IcebergWriter:
@@ -50,15 +50,15 @@ class IcebergWriter:
     def effects(self, plan: str, target: str, lease_epoch: int) -> Iterator[list[Effect]]:
         kept = self._fenced(plan, target, lease_epoch)
         done = kept.intents(Keeping.COMMITTED)
-        found = self._kept.effects(plan, target, [one.attempt for one in done])
+        effects = self._kept.effects(plan, target, [intent.attempt for intent in done])
         for intent in done:
-            seqs = {effect.seq for effect in found if effect.chunk == intent.receipt.chunk}
+            seqs = {effect.seq for effect in effects if effect.chunk == intent.receipt.chunk}
             if len(seqs) != intent.receipt.actions:
                 raise RefusedError(
                     f"chunk {intent.receipt.chunk} of plan {plan} at {target} has effects of {len(seqs)} actions, and "
                     f"did {intent.receipt.actions}: rows of makewhole.effects are gone; restore them and try again"
                 )
-        for _, some in groupby(reversed(found), key=lambda effect: effect.chunk):
+        for _, some in groupby(reversed(effects), key=lambda effect: effect.chunk):
             yield list(some)
 
     def write_chunk(self, point: TablePoint, chunk: ChunkId, items: Sequence[RowItem], guard: Guard) -> ReceiptRow:
@@ -151,9 +151,10 @@ class IcebergWriter:
             open_intents = kept.intents()
             if not open_intents:
                 return kept
+            place = {"plan": plan, "target": target}
             fates = [
-                {"plan": plan, "target": target, "attempt": one.attempt, "kind": settled(self._connection, one).value}
-                for one in open_intents
+                place | {"attempt": intent.attempt, "kind": settled(self._connection, intent).value}
+                for intent in open_intents
             ]
             self._kept.add(kept, fates)
         raise TransientError("makewhole.effects is written by others all the time; try again")
@@ -177,7 +178,7 @@ class IcebergForecaster:
         source, kept = ChunkSource.of_now(self.connection, point), KeptTable(self.connection)
         rows = source.rows(chunk, items, kept, "forecast")
         trials = {item.seq: rows.alone() for item in items}
-        refused = {seq: one for item in items for seq, one in trials[item.seq].do_each([item]).items()}
+        refused = {seq: refusal for item in items for seq, refusal in trials[item.seq].do_each([item]).items()}
         new = [item for item in items if isinstance(item, UpsertRow) and not item.before and item.seq not in refused]
         empty = Counter(name for item in new for name in rows.description.unfilled if name not in item.columns)
         by_seq = {item.seq: item for item in items}
@@ -188,7 +189,7 @@ class IcebergForecaster:
 def _change(before: DatasetChunk, after: DatasetChunk, item: RowItem) -> RowChange:
     """Return what an item changed, from its rows before and after it."""
     is_exact = isinstance(item, QuarantineRows)
-    was, now = ([one.row for one in rows.of_key(item.key, is_exact=is_exact)] for rows in (before, after))
+    was, now = ([key_row.row for key_row in rows.of_key(item.key, is_exact=is_exact)] for rows in (before, after))
     texts, left = tuple(row.text for row in was), tuple(row.text for row in now)
     if isinstance(item, UpsertRow) and left != texts:
         return upserted(before.description, item, texts, _upserted_text(before, item, left[0]))
