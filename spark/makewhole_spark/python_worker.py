@@ -13,14 +13,22 @@ from zipimport import zipimporter
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
 _SETTINGS = {_MMAP_THRESHOLD: 32 << 20, _TRIM_THRESHOLD: 512 << 20, _TOP_PAD: 64 << 20}
 
+_ALLOCATOR = "_RJEM_MALLOC_CONF"
+_DEFAULTS_OF_POLARS = ("dirty_decay_ms:500,muzzy_decay_ms:1000", "thp:always,metadata_thp:always")
+
 _modules_at_freeze = 0
 
 
 def memory_of_polars(there: Mapping[str, str]) -> dict[str, str]:
     """Return the variables with which polars is to be loaded in workers, but for those that are `there`: it keeps for
-    some seconds what it frees, as `keep_freed_memory` has the C library keep it."""
-    settings = {"_RJEM_MALLOC_CONF": "dirty_decay_ms:5000,muzzy_decay_ms:-1"}
-    return {name: text for name, text in settings.items() if name not in there}
+    some seconds what it frees, as `keep_freed_memory` has the C library keep it.
+
+    Where polars is imported it writes its own defaults there, for the processes below it, too: these are no settings.
+    """
+    given = there.get(_ALLOCATOR, "")
+    for default in _DEFAULTS_OF_POLARS:
+        given = given.replace(default, "")
+    return {} if given.strip(",") else {_ALLOCATOR: "dirty_decay_ms:5000,muzzy_decay_ms:-1"}
 
 
 @cache
