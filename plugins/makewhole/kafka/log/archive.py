@@ -311,11 +311,14 @@ class ArchiveLog:
         return next((reason for low, high, reason in noted if low < end and start < high), None)
 
     def _page(self, segment: Segment, offset: int) -> LogPage | None:
-        """Return whole batches from the first one that ends behind `offset`; None when the segment has none."""
+        """Return a page from the batch on that may hold `offset`; None when the segment has none from there on.
+
+        What a damaged batch says of its own end is not sure: it may hold the offset where the next begins behind it.
+        """
         if not segment.size_bytes:
             return None
         self._verify(segment)
-        start, size = self._resume(segment, offset), self._page_bytes
+        start, size, damaged = self._resume(segment, offset), self._page_bytes, None
         while start < segment.size_bytes:
             data: bytes = self._filesystem.cat_file(
                 self._log_path(segment), start=start, end=min(start + size, segment.size_bytes)
@@ -326,12 +329,17 @@ class ArchiveLog:
                     return LogPage(broken_end=segment.hi)
                 size *= 2
                 continue
-            wanted = [batch for batch in batches if batch.end_offset > offset or batch.base_offset >= offset]
-            if wanted:
-                self._cursor = (segment.partition, segment.base_offset, batches[-1].end_offset, start + batches[-1].end)
-                return LogPage(data=data, batches=wanted)
-            start += batches[-1].end
-        return None
+            last = batches[-1]
+            if damaged is not None and batches[0].base_offset > offset:
+                return damaged
+            holding = (at for at, batch in enumerate(batches) if max(batch.end_offset - 1, batch.base_offset) >= offset)
+            if (first := next(holding, None)) is not None:
+                self._cursor = (segment.partition, segment.base_offset, last.end_offset, start + last.end)
+                before = (at for at, following in enumerate(batches[1:]) if following.base_offset > offset)
+                return LogPage(data=data, batches=batches[min(first, next(before, first)) :])
+            damaged = None if find_defect(last, data) is None else LogPage(data=data, batches=[last])
+            start += last.end
+        return damaged
 
     def _resume(self, segment: Segment, offset: int) -> int:
         """Return where to continue: behind the last page when it ended at `offset`, else the segment's beginning."""

@@ -131,7 +131,10 @@ def find_defect(batch: Batch, page: bytes, *, is_crc_checked: bool = True) -> st
 
 
 def marker_type(batch: Batch, page: bytes) -> int | None:
-    """Return `ABORT_MARKER` or `COMMIT_MARKER` for a control batch; None for other or unreadable control records."""
+    """Return `ABORT_MARKER` or `COMMIT_MARKER` for a control batch; None for other or unreadable control records. No
+    broker compresses one: a batch that says so is damaged."""
+    if batch.codec:
+        return None
     try:
         key = next(iter(DefaultRecordBatch(page[batch.start : batch.end]))).key
     except (StopIteration, ValueError, IndexError, AssertionError, CorruptRecordException):

@@ -236,8 +236,8 @@ class RangeReader:
                 if resume is None:
                     likely, isolation = batch.end_offset, self._options.isolation
                     resume = self._source.next_batch(self.range, walk.position, likely, isolation)
-                walk.position = self._skip_damaged(walk.position, resume, reason)
-                if walk.page.aborted:
+                before, walk.position = walk.position, self._skip_damaged(walk.position, resume, reason)
+                if walk.page.aborted and walk.position > before:
                     return  # it may have been the marker of one of these: the next page lists those that are still open
             elif (item := self._take_sound(walk, batch)) is not None:
                 yield item

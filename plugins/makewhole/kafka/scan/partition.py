@@ -128,8 +128,7 @@ class PartitionScan:
             self.account.data += accounting.data
             self.account.aborted += accounting.aborted
             self.account.compacted += accounting.compacted
-            for place in reader.undecodable:
-                self.account.add_unreadable(place.offset, place.end_offset, place.reason)
+            self.account.add_salvaged(reader.undecodable, accounting.undecodable)
         self.unopened.clear()
 
     @property
