@@ -1,4 +1,4 @@
-"""Say of a plan that is running that no task works on it."""
+"""Describe a running plan that no task works on."""
 
 from datetime import datetime
 
