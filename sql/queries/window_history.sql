@@ -179,3 +179,29 @@ order by covered.number;
 -- Read when a window begins.
 select start_time from makewhole.window where pipeline = %(pipeline)s and number = %(number)s
 order by revision limit 1;
+
+-- newest_keys --
+-- Read how the newest compared window that had each of some points read its key.
+select point.name, known.key_layout, known.key_fields
+from unnest(%(points)s::text[]) as point (name) cross join lateral (
+    select configuration -> 'key_layout' -> point.name as key_layout,
+        configuration -> 'key_fields' -> point.name as key_fields
+    from makewhole.window as compared
+    where pipeline = %(pipeline)s and configuration -> 'key_layout' ? point.name and exists (
+        select from makewhole.hop_result as result
+        where (result.pipeline, result.number, result.revision) = (compared.pipeline, compared.number, compared.revision)
+          and result.stage = 'reconciled'
+    )
+    order by number desc, revision desc limit 1
+) as known;
+
+-- names_of_places --
+-- Read the names of the points that compared windows knew at some places, each with its newest place.
+select distinct on (known.key) known.key as name, known.value as place
+from makewhole.window as compared cross join jsonb_each_text(configuration -> 'places') as known
+where pipeline = %(pipeline)s and known.value = any(%(places)s) and exists (
+    select from makewhole.hop_result as result
+    where (result.pipeline, result.number, result.revision) = (compared.pipeline, compared.number, compared.revision)
+      and result.stage = 'reconciled'
+)
+order by known.key, number desc, revision desc;

@@ -173,28 +173,37 @@ def yaml_name(name: str) -> str:
 def require_same_spelling(pipeline: Pipeline, columns: KeyColumns, before: KeyLayout, now: KeyLayout) -> None:
     """Refuse a layout that spells keys in another way than the windows before: their index holds hashes of the texts.
 
-    A change is none where every column writes its values in the same way under both types.
+    A change is none where the columns of the points that had a type write their values in the same way under both. Of
+    points that the windows before did not have nothing is kept.
 
     Raises:
         RefusedError: keys of the windows before would not be found again.
     """
     for names in pipeline.joined_points():
         _require_same_number(pipeline, names, before, now)
+        known = [name for name in names if before.get(name)]
         for part in _parts(pipeline, names, columns):
-            was = _kind_in(before, names, part.number)
             kind = _kind_in(now, names, part.number)
-            if was is kind or _is_encoded_alike(part, was, kind):
-                continue
-            first = next((name for name in names if can_look_up(pipeline.points[name])), names[0])
-            point = pipeline.points[first]
-            types = ", ".join(f"{part.named(name)} is {column}" for name, column in part.columns.items())
-            raise RefusedError(
-                f"{pipeline.name}: the windows before compared {part.named(first)} as {was.value}, and this one would "
-                f"as {kind.value}{f' ({types})' if types else ''}; keys that are kept from before (the key index, keys "
-                "handed over) would not be found under their new spelling. To go on as before, write "
-                f"`{declaration(point, before.get(first, ()))}` at points.{first}. To compare them as {kind.value}, "
-                "give the pipeline another name: it begins a history of its own, from `start:` on"
-            )
+            for was in dict.fromkeys(before[name][part.number] for name in known):
+                of_kind = [name for name in known if before[name][part.number] is was]
+                written = [part.columns[name] for name in of_kind if name in part.columns]
+                if was is not kind and not _are_encoded_alike(written, was, kind):
+                    first = next((name for name in of_kind if can_look_up(pipeline.points[name])), of_kind[0])
+                    raise _of_another_type(pipeline, part, first, before[first], kind)
+
+
+def _of_another_type(
+    pipeline: Pipeline, part: _Part, point: str, before: Sequence[KeyType], kind: KeyType
+) -> RefusedError:
+    was = before[part.number]
+    types = ", ".join(f"{part.named(name)} is {column}" for name, column in part.columns.items())
+    return RefusedError(
+        f"{pipeline.name}: the windows before compared {part.named(point)} as {was.value}, and this one would "
+        f"as {kind.value}{f' ({types})' if types else ''}; keys that are kept from before (the key index, keys "
+        "handed over) would not be found under their new spelling. To go on as before, write "
+        f"`{declaration(pipeline.points[point], before)}` at points.{point}. To compare them as {kind.value}, "
+        "give the pipeline another name: it begins a history of its own, from `start:` on"
+    )
 
 
 def _require_same_number(pipeline: Pipeline, names: Sequence[str], before: KeyLayout, now: KeyLayout) -> None:
@@ -240,8 +249,8 @@ def _kind_in(layout: KeyLayout, names: Iterable[str], number: int) -> KeyType:
     return next((layout[name][number] for name in names if layout.get(name)), KeyType.STRING)
 
 
-def _is_encoded_alike(part: _Part, *kinds: KeyType) -> bool:
-    return bool(part.columns) and all(_keeps_text(column, kind) for column in part.columns.values() for kind in kinds)
+def _are_encoded_alike(columns: Sequence[str], *kinds: KeyType) -> bool:
+    return bool(columns) and all(_keeps_text(column, kind) for column in columns for kind in kinds)
 
 
 def _keeps_text(column_type: str, kind: KeyType) -> bool:

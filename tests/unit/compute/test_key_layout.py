@@ -160,11 +160,11 @@ def test_a_layout_is_none_of_the_file() -> None:
         ("timestamp with time zone", "timestamp with time zone", KeyType.TIMESTAMP, False),
     ],
 )
-def test_windows_of_an_older_makewhole_are_followed_only_by_keys_that_are_encoded_as_in_them(
+def test_windows_are_followed_only_by_keys_that_are_encoded_as_in_them(
     ledger: str, store: str, now: KeyType, is_same: bool
 ) -> None:
-    layout = dict.fromkeys(("ledger", "topic", "store"), (now,))
-    for before, after in (({}, layout), (layout, {})):
+    of_type, as_texts = (dict.fromkeys(("ledger", "topic", "store"), (kind,)) for kind in (now, STRING))
+    for before, after in ((as_texts, of_type), (of_type, as_texts)):
         if is_same:
             require_same_spelling(pipeline(), columns(ledger, store), before, after)
             continue
@@ -175,14 +175,33 @@ def test_windows_of_an_older_makewhole_are_followed_only_by_keys_that_are_encode
 def test_a_type_of_topics_alone_is_not_changed_in_operation() -> None:
     topics = {name: TopicPoint(name=name, connection="k", topic=name, key=("$.id",)) for name in ("a", "b")}
     joined = Pipeline(name="p", points=topics, hops=(Hop(source="a", target="b", remedies=REPORT),))
+    by_number = {"a": (BIGINT,), "b": (BIGINT,)}
     with pytest.raises(RefusedError) as caught:
-        require_same_spelling(joined, {}, {}, {"a": (BIGINT,), "b": (BIGINT,)})
+        require_same_spelling(joined, {}, {"a": (STRING,), "b": (STRING,)}, by_number)
     assert str(caught.value) == (
         "p: the windows before compared a.$.id as string, and this one would as bigint; keys that are kept from before "
         "(the key index, keys handed over) would not be found under their new spelling. To go on as before, write "
         '`key: {"$.id": string}` at points.a. To compare them as bigint, give the pipeline another name: it begins a '
         "history of its own, from `start:` on"
     )
+
+
+def test_points_that_the_windows_before_did_not_have_are_held_to_nothing() -> None:
+    decimal, both = dict.fromkeys(("ledger", "topic", "store"), (DECIMAL,)), columns("numeric", "numeric")
+    require_same_spelling(pipeline(), both, {}, decimal)
+    require_same_spelling(pipeline(), both, {"elsewhere": (STRING,)}, decimal)
+    with pytest.raises(RefusedError, match=r'write `key: {"\$\.id": string}` at points\.topic\.'):
+        require_same_spelling(pipeline(), both, {"topic": (STRING,)}, decimal)
+
+
+def test_points_that_a_new_hop_joins_are_each_held_to_what_was_known_of_them() -> None:
+    before = {"ledger": (STRING,), "topic": (STRING,), "store": (BIGINT,)}
+    now = dict.fromkeys(before, (STRING,))
+    require_same_spelling(pipeline(), columns("text", "bigint"), before, now)
+    with pytest.raises(
+        RefusedError, match=r"the windows before compared store\.id as bigint, and this one would as str"
+    ):
+        require_same_spelling(pipeline(), columns("text", "text"), before, now)
 
 
 def test_a_key_that_waits_in_another_spelling_is_not_forgotten() -> None:

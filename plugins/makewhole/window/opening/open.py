@@ -10,16 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 
 from makewhole.compute.indexed_keys.hop_filters import KnownFilters, changed_filters, still_readable
-from makewhole.compute.key_layout import KeyLayout, require_same_keys, require_same_spelling
-from makewhole.compute.same_key import KeyFields, as_document, from_document, key_fields, require_same_key
-from makewhole.compute.same_place import (
-    require_no_circle,
-    require_one_key,
-    require_one_log,
-    require_reversed_once,
-    require_same_names,
-    with_identities,
-)
+from makewhole.compute.same_key import KeyFields, as_document, key_fields
 from makewhole.journal import incidents, plans, windows
 from makewhole.journal.results import handover_keys, snapshot_manifests
 from makewhole.journal.windows import WindowBounds
@@ -33,7 +24,6 @@ from makewhole.model.points import TopicPoint, has_log
 from makewhole.model.window import Window, WindowState
 from makewhole.signing.keys import sha256_of
 from makewhole.sql import PgConnection
-from makewhole.tables.columns import ColumnsRead
 from makewhole.window.configuration import configuration_document, judging_sha256
 from makewhole.window.incidents import filter_incidents, transactions_at_window_end
 from makewhole.window.opening.as_read_now import places_of, with_types
@@ -49,6 +39,7 @@ from makewhole.window.opening.observe import (
     topic_logs,
 )
 from makewhole.window.opening.readable import readable_tables
+from makewhole.window.opening.same_points import require_known_keys, require_known_names
 from makewhole.window.opening.same_tables import require_same_tables
 
 __all__ = ["OpenedWindow", "Request", "open_interval"]
@@ -116,11 +107,11 @@ def open_interval(
         _supersede_plans(journal, pipeline, covering)
     require_same_tables(journal, pipeline, connections)
     tables = readable_tables(pipeline, connections)
-    _require_same_spelling(journal, pipeline, tables.columns, tables.layout)
+    require_known_keys(journal, pipeline, tables.columns, tables.layout)
     with topic_logs(pipeline.ordered_points(), connections) as logs:
         states = {name: read_topic_state(log) for name, log in logs.items()}
         places = places_of(tables, {name: topic.state.topic_id for name, topic in states.items()})
-        _require_same_names(journal, pipeline, places)
+        require_known_names(journal, pipeline, places)
         observed_at = observe(journal, pipeline, connections, states, places)
         topics = _ObservedTopics(logs=logs, states=states, observed_at=observed_at)
         draft = (
@@ -204,30 +195,6 @@ def _require_hops_of_waiting(journal: PgConnection, pipeline: Pipeline) -> None:
                 "again until a window without such keys is certified; or give the pipeline another name: it begins a "
                 "history of its own, from `start:` on"
             )
-
-
-def _require_same_spelling(journal: PgConnection, pipeline: Pipeline, columns: ColumnsRead, layout: KeyLayout) -> None:
-    """Refuse to read keys from other fields, or to spell them in another way, than the windows that were compared."""
-    if (window := windows.last_judged(journal, pipeline.name)) is not None:
-        require_same_spelling(pipeline, columns.types, window.key_layout, layout)
-        before = from_document(windows.configuration(journal, window).get("key_fields"))
-        require_same_key(pipeline, before, key_fields(pipeline, columns.ids))
-        if dict(window.key_layout) != dict(layout):
-            sources = {hop.name: hop.source for hop in pipeline.hops}
-            waiting = handover_keys.handovers(journal, pipeline.name, window.number)
-            known = ((sources[row.hop], row.key) for piece in waiting for row in piece if row.hop in sources)
-            require_same_keys(pipeline, layout, known)
-
-
-def _require_same_names(journal: PgConnection, pipeline: Pipeline, places: Mapping[str, str]) -> None:
-    """Refuse points that the windows before knew under other names, and points of one place that make no sense."""
-    known = with_identities(pipeline, places)
-    require_no_circle(known)
-    require_one_key(known)
-    require_one_log(known)
-    require_reversed_once(known)
-    if (window := windows.last_judged(journal, pipeline.name)) is not None:
-        require_same_names(pipeline, window.places, places)
 
 
 def _filters_before(journal: PgConnection, pipeline: Pipeline, covering: int | None) -> KnownFilters:
