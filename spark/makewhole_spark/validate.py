@@ -32,22 +32,22 @@ FEW_ROWS = 200_000
 
 @dataclass(frozen=True, kw_only=True)
 class StoredVerdicts:
-    """Paths of the files of all hops: of the verdicts (`VERDICTS`), and of the buckets (`BUCKETS`), none of an older
-    makewhole."""
+    """Paths of the files of all hops: of the verdicts (`VERDICTS`), and of the buckets (`BUCKETS`)."""
 
     storage: Storage
     verdicts: Sequence[str]
-    buckets: Sequence[str] = ()
+    buckets: Sequence[str]
 
     def read(self, carrier: Carrier) -> KeyedRows | KeyedFrames:
         """Read the files: into memory where they have few rows, or as frames of the carrier."""
         if self.storage.count_rows(self.verdicts) <= FEW_ROWS:
-            rows = self.storage.read_parquet(self.verdicts)
-            assert rows is not None
-            return KeyedRows(verdicts=rows, buckets=self.storage.read_parquet(self.buckets))
+            verdicts, buckets = self.storage.read_parquet(self.verdicts), self.storage.read_parquet(self.buckets)
+            assert verdicts is not None
+            assert buckets is not None
+            return KeyedRows(verdicts=verdicts, buckets=buckets)
         return KeyedFrames(
             verdicts=self._stored(carrier, self.verdicts, VERDICTS),
-            buckets=self._stored(carrier, self.buckets, BUCKETS) if self.buckets else None,
+            buckets=self._stored(carrier, self.buckets, BUCKETS),
         )
 
     def _stored(self, carrier: Carrier, paths: Sequence[str], schema: Schema) -> Frame | NamedFiles:
@@ -65,8 +65,11 @@ def validate(
 
     Files that cannot be read give ERROR, as does anything else that breaks; nothing is raised.
     """
-    if not stored.verdicts:
-        return error_report("No file of verdicts was named, so there is nothing to check. Run the comparison again.")
+    for of_what, files in (("verdicts", stored.verdicts), ("buckets", stored.buckets)):
+        if not files:
+            return error_report(
+                f"No file of {of_what} was named, so there is nothing to check. Run the comparison again."
+            )
     try:
         rows = stored.read(carrier)
     except Exception as error:
@@ -74,25 +77,19 @@ def validate(
     return check_verdicts(pipeline, summaries, rows, happened)
 
 
-def validate_window(carrier: Carrier, journal: PgConnection, context: WindowContext) -> GateReport:
-    """Ask the gate about the committed results of a window and keep its answer in the journal."""
-    report = ask_gate(carrier, journal, context)
-    keep_answer(journal, context, report)
-    return report
-
-
 def ask_gate(carrier: Carrier, journal: PgConnection, context: WindowContext) -> GateReport:
     """Ask the gate about the committed results of a window. The transaction at the journal is ended before."""
     results, happened = hop_results.results(journal, context.window), incidents.of(journal, context.window)
     accepted = acceptances.count_accepted(journal, context.window, with_doubled=False)
     journal.commit()  # nothing is held open there while the gate works
+    alone = {point.name for point in context.pipeline.topics_alone}  # of which no key has a verdict
     try:
         judged = [HopSummary.from_json_dict(result.files["summary"]) for result in results.values()]
         summaries = [replace(summary, accepted=accepted.get(summary.hop, {})) for summary in judged]
         stored = StoredVerdicts(
             storage=context.storage,
             verdicts=[path for result in results.values() for path in result.files["verdicts"]],
-            buckets=[result.files["buckets"] for result in results.values() if "buckets" in result.files],
+            buckets=[result.files["buckets"] for name, result in results.items() if name not in alone],
         )
     except (KeyError, TypeError) as error:
         return error_report(f"The results in the journal cannot be read ({type(error).__name__}). Compare again.")

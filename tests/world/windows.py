@@ -20,7 +20,7 @@ from makewhole.window.opening.open import OpenedWindow, Request, open_interval
 from makewhole_spark.carrier import Carrier
 from makewhole_spark.reconcile.judge_window import reconcile
 from makewhole_spark.snapshot.take import take_snapshots
-from makewhole_spark.validate import validate_window
+from makewhole_spark.validate import ask_gate, keep_answer
 from tests.world.orders import BORN, DAY
 from tests.world.shop import Shop
 
@@ -77,7 +77,9 @@ class ReconciledShop(Shop):
     def validate(self, context: WindowContext) -> GateReport:
         """Ask the gate."""
         with connect(self.journal) as journal:
-            return validate_window(self.carrier, journal, context)
+            report = ask_gate(self.carrier, journal, context)
+            keep_answer(journal, context, report)
+        return report
 
     def certify(self, context: WindowContext) -> ClosedWindow:
         """Close the window."""

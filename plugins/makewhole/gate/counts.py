@@ -281,10 +281,7 @@ def agreement_numbers(summary: HopSummary, frame: FrameCounts) -> list[Number]:
 
 
 def _bucket_numbers(summary: HopSummary, frame: FrameCounts) -> list[Number]:
-    """Return the numbers that hold each bucket to its keys; none where an older makewhole wrote no buckets, and a row
-    of verdicts for each key."""
-    if frame.buckets is None and not summary.clean:
-        return []
+    """Return the numbers that hold each bucket to its keys."""
     clean, expected = frame.clean(summary.hop), frame.expected(summary.hop)
     unequal = frame.unequal_buckets(summary.hop)
     return [

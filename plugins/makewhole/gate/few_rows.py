@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from makewhole.gate.expectations import SuiteRun, run_on_pandas
-from makewhole.gate.frame import BucketRow, FrameCounts, VerdictCount, bucket_rows
+from makewhole.gate.frame import FrameCounts, VerdictCount, bucket_rows
 from makewhole.gate.planned_expectation import Planned
 from makewhole.model.errors import CorruptionError
 
@@ -18,10 +18,10 @@ _OF_BUCKETS = ("hop", "bucket", "clean", "expected")
 @dataclass(frozen=True, kw_only=True)
 class KeyedRows:
     """The rows of stored files, read whole: of the verdicts (`VERDICTS`), a row per hop and key that is not clean; and
-    of the buckets (`BUCKETS`), which an older makewhole did not write, nor left clean keys out."""
+    of the buckets (`BUCKETS`), which count the clean ones."""
 
     verdicts: pl.DataFrame
-    buckets: pl.DataFrame | None = None
+    buckets: pl.DataFrame
 
     def run(self, planned: Sequence[Planned]) -> SuiteRun:
         """Run layer A on the verdicts."""
@@ -31,23 +31,16 @@ class KeyedRows:
 
     def count(self, hops: Sequence[str]) -> FrameCounts:  # noqa: ARG002 - only Spark's answer has to be cut
         """Count the rows by hop, bucket and verdict."""
-        buckets = self._buckets()
-        _require(self.verdicts, _OF_VERDICTS if buckets is None else (*_OF_VERDICTS, "bucket"))
-        bucket = pl.lit(None, dtype=pl.String).alias("bucket") if buckets is None else pl.col("bucket")
-        groups = self.verdicts.group_by("hop", bucket, "verdict").agg(pl.len(), pl.col("cause").count())
+        _require(self.buckets, _OF_BUCKETS)
+        _require(self.verdicts, (*_OF_VERDICTS, "bucket"))
+        groups = self.verdicts.group_by("hop", "bucket", "verdict").agg(pl.len(), pl.col("cause").count())
         return FrameCounts(
             verdicts={
                 (hop, of, verdict): VerdictCount(rows=rows, explained=explained)
                 for hop, of, verdict, rows, explained in groups.rows()
             },
-            buckets=buckets,
+            buckets=bucket_rows(self.buckets.select(*_OF_BUCKETS).rows()),
         )
-
-    def _buckets(self) -> dict[tuple[str | None, str | None], BucketRow] | None:
-        if self.buckets is None:
-            return None
-        _require(self.buckets, _OF_BUCKETS)
-        return bucket_rows(self.buckets.select(*_OF_BUCKETS).rows())
 
 
 def _require(frame: pl.DataFrame, columns: Sequence[str]) -> None:

@@ -69,10 +69,10 @@ _BROKEN = BucketRow(clean=0, expected=-1)
 @dataclass(frozen=True, kw_only=True)
 class FrameCounts:
     """Rows of the keyed frame by hop, bucket and verdict, all as the files write them (null included), and the rows of
-    the buckets by hop and bucket; None: there is no file of them, and no bucket is held to its keys."""
+    the buckets by hop and bucket."""
 
     verdicts: Mapping[tuple[str | None, str | None, str | None], VerdictCount]
-    buckets: Mapping[tuple[str | None, str | None], BucketRow] | None = None
+    buckets: Mapping[tuple[str | None, str | None], BucketRow]
 
     def rows(self, hop: str) -> int:
         """Return the number of rows of a hop, whatever their verdict."""
@@ -84,12 +84,10 @@ class FrameCounts:
 
     def clean(self, hop: str) -> int:
         """Return the number of clean keys of a hop, by the rows of its buckets."""
-        return sum(row.clean for (name, _), row in (self.buckets or {}).items() if name == hop)
+        return sum(row.clean for (name, _), row in self.buckets.items() if name == hop)
 
-    def expected(self, hop: str) -> int | None:
+    def expected(self, hop: str) -> int:
         """Return the number of keys of a hop that must have a verdict, by the rows of its buckets."""
-        if self.buckets is None:
-            return None
         return sum(row.expected for (name, _), row in self.buckets.items() if name == hop)
 
     def unequal_buckets(self, hop: str) -> int:
@@ -98,7 +96,7 @@ class FrameCounts:
         for (name, bucket, _), count in self.verdicts.items():
             if name == hop:
                 rows[bucket] = rows.get(bucket, 0) + count.rows
-        of_hop = {bucket: row for (name, bucket), row in (self.buckets or {}).items() if name == hop}
+        of_hop = {bucket: row for (name, bucket), row in self.buckets.items() if name == hop}
         return sum(
             bucket not in of_hop or of_hop[bucket].clean + rows.get(bucket, 0) != of_hop[bucket].expected
             for bucket in {*rows, *of_hop}
@@ -117,11 +115,10 @@ class FrameCounts:
 @dataclass(frozen=True, kw_only=True)
 class KeyedFrames:
     """Spark DataFrames that read stored Parquet files, or the names of the files: of the verdicts (`VERDICTS`), a row
-    per hop and key that is not clean; and of the `buckets` (`BUCKETS`), which an older makewhole did not write, nor
-    left clean keys out."""
+    per hop and key that is not clean; and of the `buckets` (`BUCKETS`), which count the clean ones."""
 
     verdicts: Frame | NamedFiles
-    buckets: Frame | NamedFiles | None = None
+    buckets: Frame | NamedFiles
 
     def run(self, planned: Sequence[Planned]) -> SuiteRun:
         """Run layer A on the verdicts."""
@@ -132,8 +129,8 @@ class KeyedFrames:
 
         Groups beyond hops x buckets x verdicts cannot be ours: they are cut and fail elsewhere.
         """
-        rows = None if self.buckets is None else _bucket_rows(self.buckets)
-        most_groups = len(hops) * len(Verdict) * max(len(rows or ()), 1) + 100
+        rows = _bucket_rows(self.buckets)
+        most_groups = len(hops) * len(Verdict) * max(len(rows), 1) + 100
         grouped = self._stored_verdicts.groupBy("hop", "bucket", "verdict")
         counts = grouped.agg({"*": "count", "cause": "count"}).limit(most_groups)
         return FrameCounts(
@@ -149,10 +146,9 @@ class KeyedFrames:
     @cached_property
     def _stored_verdicts(self) -> Frame:
         """The files behind the frame, read again: columns hop, bucket, verdict, key_hash, cause and `hop_key`, one
-        value per row. An older makewhole did not write in which bucket a key is."""
-        bucket = "cast(null as string) AS bucket" if self.buckets is None else "bucket"
+        value per row."""
         return _stored(self.verdicts).selectExpr(
-            "hop", bucket, "verdict", "key_hash", "cause", "concat(key_hash, ' ', hop) AS hop_key"
+            "hop", "bucket", "verdict", "key_hash", "cause", "concat(key_hash, ' ', hop) AS hop_key"
         )
 
 

@@ -179,7 +179,7 @@ class Storage:
         return SortedRows(self._open(path))
 
     def read_parquet(self, paths: Sequence[str], columns: Sequence[str] | None = None) -> pl.DataFrame | None:
-        """Return the rows of these files together; None for no files. A column that an older file lacks is null there.
+        """Return the rows of these files together; None for no files. A column that some files lack is null there.
 
         The copies of a topic come with `place` though their files do not hold it.
 

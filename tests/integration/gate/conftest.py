@@ -26,7 +26,7 @@ from tests.world.examples import in_turn
 KEYS = 100
 HOPS = ("outbox→flights", "flights→warehouse")
 Row = tuple[str | None, str | None, str | None, str | None]
-Store = Callable[[Sequence[Row]], list[str]]
+Store = Callable[[Sequence[Row]], tuple[list[str], list[str]]]
 BucketedRow = tuple[str, str | None, str, str, str | None, bool]
 """Hop, bucket, key hash, verdict, cause, whether the target holds the key."""
 BucketRow = tuple[str, str | None, int | None, int | None]
@@ -36,7 +36,7 @@ StoreClean = Callable[[Sequence[BucketedRow], Sequence[BucketRow]], tuple[list[s
 PLACES = ("in memory", "on Spark", "on Spark by names")
 """Where verdicts are checked."""
 
-SCHEMA = pa.schema([("hop", pa.string()), ("key_hash", pa.string()), ("verdict", pa.string()), ("cause", pa.string())])
+SCHEMA = pa.schema([(name, pa.string()) for name in ("hop", "key_hash", "verdict", "cause", "bucket")])
 
 
 _HERE = Path(__file__).parent
@@ -78,7 +78,7 @@ def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
     return chosen
 
 
-def stored(verdicts: Sequence[str], buckets: Sequence[str] = ()) -> StoredVerdicts:
+def stored(verdicts: Sequence[str], buckets: Sequence[str]) -> StoredVerdicts:
     """Name files by their full names."""
     verdicts, buckets = ([path.lstrip("/") for path in paths] for paths in (verdicts, buckets))
     return StoredVerdicts(storage=Storage(root="/"), verdicts=verdicts, buckets=buckets)
@@ -123,20 +123,29 @@ def summaries() -> list[HopSummary]:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    """Write rows as verdict files, one per hop (rows without a known hop go to the second), and name the files."""
+    """Write rows as verdict files, one per hop (rows without a known hop go to the second), all of one bucket, of which
+    no key is clean; name the files of verdicts and of buckets."""
 
-    def write(rows: Sequence[Row]) -> list[str]:
+    def write(rows: Sequence[Row]) -> tuple[list[str], list[str]]:
         folder = tmp_path / "storage" / "flights" / "window=1" / "revision=0" / "a verdict"
         folder.mkdir(parents=True, exist_ok=True)
         files = []
         for number, hop in enumerate(HOPS):
             of_hop = [row for row in rows if (row[0] == hop if number == 0 else row[0] != HOPS[0])]
-            columns = [pa.array([row[place] for row in of_hop], pa.string()) for place in range(4)]
+            rows_of_file = [(*row, "00") for row in of_hop]
+            columns = [pa.array([row[place] for row in rows_of_file], pa.string()) for place in range(5)]
             files.append(str(folder / f"{number}.parquet"))
             pq.write_table(pa.Table.from_arrays(columns, schema=SCHEMA), files[-1])
-        return files
+        return files, [one_bucket(tmp_path)]
 
     return write
+
+
+def one_bucket(folder: Path) -> str:
+    """Write the rows of one bucket per hop, which has all keys; name the file."""
+    file = folder / "one_bucket.parquet"
+    pl.DataFrame([(hop, "00", 0, KEYS) for hop in HOPS], schema=BUCKETS, orient="row").write_parquet(file)
+    return str(file)
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from makewhole.model.gate import GateAnswer, GateReport
 from makewhole.model.pipeline import Pipeline
 from makewhole_spark.spark_carrier import SparkCarrier
 from makewhole_spark.validate import validate
-from tests.integration.gate.conftest import Store, stored
+from tests.integration.gate.conftest import Store, one_bucket, stored
 
 pytestmark = pytest.mark.integration
 
@@ -45,7 +45,7 @@ class Check:
         self.spark, self.pipeline, self.summaries, self.store = spark, pipeline, summaries, store
 
     def __call__(self, rows: Sequence[Row]) -> GateReport:
-        return validate(SparkCarrier(self.spark.sparkContext), self.pipeline, self.summaries, stored(self.store(rows)))
+        return validate(SparkCarrier(self.spark.sparkContext), self.pipeline, self.summaries, stored(*self.store(rows)))
 
 
 @pytest.fixture
@@ -162,10 +162,10 @@ def test_what_the_library_always_calls_success(spark: SparkSession, type_: str, 
 def test_a_missing_column_is_an_error_and_not_bad_data(
     spark: SparkSession, pipeline: Pipeline, summaries: list[HopSummary], store: Store, rows: list[Row], column: str
 ) -> None:
-    files = store(rows)
+    files, buckets = store(rows)
     for file in files:
         pq.write_table(pq.read_table(file).drop_columns([column]), file)
-    report = validate(SparkCarrier(spark.sparkContext), pipeline, summaries, stored(files))
+    report = validate(SparkCarrier(spark.sparkContext), pipeline, summaries, stored(files, buckets))
     assert report.answer is GateAnswer.ERROR
     assert f"`{column}`" in report.failures[0]
 
@@ -196,12 +196,15 @@ def test_what_breaks_inside_the_library_breaks_every_row_that_it_was_given(monke
     assert [outcome.id for outcome in run.outcomes if outcome.raised] == [one.id for one in suite.planned]
 
 
-def test_a_missing_file_is_an_error(spark: SparkSession, pipeline: Pipeline, summaries: list[HopSummary]) -> None:
-    assert (
-        validate(SparkCarrier(spark.sparkContext), pipeline, summaries, stored(["/nowhere/verdicts.parquet"])).answer
-        is GateAnswer.ERROR
-    )
-    assert validate(SparkCarrier(spark.sparkContext), pipeline, summaries, stored([])).answer is GateAnswer.ERROR
+@pytest.mark.usefixtures("place")
+def test_a_missing_file_is_an_error(
+    spark: SparkSession, pipeline: Pipeline, summaries: list[HopSummary], store: Store, rows: list[Row]
+) -> None:
+    verdicts, buckets = store(rows)
+    gone = ["/nowhere/file.parquet"]
+    for files in ((gone, buckets), (verdicts, gone), ([], buckets), (verdicts, [])):
+        report = validate(SparkCarrier(spark.sparkContext), pipeline, summaries, stored(*files))
+        assert report.answer is GateAnswer.ERROR
 
 
 def test_a_number_that_is_not_known_is_an_error(pipeline: Pipeline, summaries: list[HopSummary]) -> None:
@@ -238,13 +241,15 @@ def test_two_threads_on_one_session_each_get_their_own_answer(
 ) -> None:
     good, bad = tmp_path / "good.parquet", tmp_path / "bad.parquet"
     for file, verdicts in ((good, rows), (bad, [rows[1], *rows[1:]])):
-        pl.DataFrame(verdicts, schema=["hop", "key_hash", "verdict", "cause"], orient="row").write_parquet(file)
+        frame = pl.DataFrame(verdicts, schema=["hop", "key_hash", "verdict", "cause"], orient="row")
+        frame.with_columns(bucket=pl.lit("00")).write_parquet(file)
+    buckets = [one_bucket(tmp_path)]
     answers: dict[str, list[GateAnswer]] = {"good": [], "bad": []}
 
     def work(name: str, file: Path) -> None:
         for _ in range(2):
             answers[name].append(
-                validate(SparkCarrier(spark.sparkContext), pipeline, summaries, stored([str(file)])).answer
+                validate(SparkCarrier(spark.sparkContext), pipeline, summaries, stored([str(file)], buckets)).answer
             )
 
     threads = [threading.Thread(target=work, args=each) for each in (("good", good), ("bad", bad))]
@@ -263,8 +268,12 @@ def test_a_frame_of_another_session_is_not_answered_from_a_stale_view(
         "tmp_view"
     )
     try:
-        bad = spark.newSession().read.parquet(*store([(hop, key, None, None) for hop, key, _, _ in rows]))
-        assert check_verdicts(pipeline, summaries, KeyedFrames(verdicts=bad)).answer is GateAnswer.ERROR
+        session = spark.newSession()
+        bad, buckets = (
+            session.read.parquet(*files) for files in store([(hop, key, None, None) for hop, key, _, _ in rows])
+        )
+        report = check_verdicts(pipeline, summaries, KeyedFrames(verdicts=bad, buckets=buckets))
+        assert report.answer is GateAnswer.ERROR
     finally:
         spark.catalog.dropTempView("tmp_view")
 
@@ -276,15 +285,17 @@ def test_no_view_is_left_in_the_session(checked: Check, rows: list[Row]) -> None
 
 
 def test_a_plan_that_changes_between_two_evaluations_is_refused(
-    spark: SparkSession, pipeline: Pipeline, summaries: list[HopSummary]
+    spark: SparkSession, pipeline: Pipeline, summaries: list[HopSummary], tmp_path: Path
 ) -> None:
     live = spark.range(200).select(
         lit("outbox→flights").alias("hop"),
         rand().cast("string").alias("key_hash"),
         lit("matched").alias("verdict"),
         lit(None).cast("string").alias("cause"),
+        lit("00").alias("bucket"),
     )
-    report = check_verdicts(pipeline, summaries, KeyedFrames(verdicts=live))
+    buckets = spark.read.parquet(one_bucket(tmp_path))
+    report = check_verdicts(pipeline, summaries, KeyedFrames(verdicts=live, buckets=buckets))
     assert report.answer is GateAnswer.ERROR
     assert "could change while they are checked" in report.failures[0]
 
@@ -293,8 +304,9 @@ def test_what_is_checked_is_the_files_and_not_the_plan_laid_over_them(
     spark: SparkSession, pipeline: Pipeline, summaries: list[HopSummary], store: Store, rows: list[Row]
 ) -> None:
     rows[0] = (rows[0][0], rows[0][1], "fine", None)
-    embellished = spark.read.parquet(*store(rows)).withColumn("verdict", lit("matched"))
-    report = check_verdicts(pipeline, summaries, KeyedFrames(verdicts=embellished))
+    verdicts, buckets = (spark.read.parquet(*files) for files in store(rows))
+    embellished = verdicts.withColumn("verdict", lit("matched"))
+    report = check_verdicts(pipeline, summaries, KeyedFrames(verdicts=embellished, buckets=buckets))
     assert "verdicts: 1 rows have a verdict that does not exist" in report.failures
 
 

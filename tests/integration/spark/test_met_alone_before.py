@@ -1,5 +1,5 @@
-"""Test rows of a store that come before their record, where the window before that met them is not what it was: of an
-older version, judged again, of another time column or other semantics."""
+"""Test rows of a store that come before their record, where the window before that met them is not what it was: judged
+again, of another time column or other semantics."""
 
 import pytest
 
@@ -10,21 +10,6 @@ from tests.world.windows import ReconciledShop
 pytestmark = pytest.mark.integration
 
 TWICE = ("duplicate", "written_before_committed")
-
-
-def test_where_the_window_before_does_not_say_what_it_met_every_key_is_looked_up(
-    shop: ReconciledShop, days: list[list[Order]]
-) -> None:
-    """An older makewhole judged it."""
-    shop.write("warehouse", [at_day(0.5, days[1][0])])
-    shop.judged(0)
-    shop.journal_sql("update makewhole.hop_result set files = files - 'met_alone'")
-    shop.write("warehouse", [at_day(1.5, days[1][0])])
-
-    then = shop.judged(1)
-
-    assert shop.found(then, STORE_HOP) == {"O100": TWICE}
-    assert shop.counts(then, STORE_HOP).matched == 4
 
 
 def test_what_the_last_revision_of_the_window_before_met_counts(shop: ReconciledShop, days: list[list[Order]]) -> None:

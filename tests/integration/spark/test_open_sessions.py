@@ -116,5 +116,5 @@ def test_the_gate_is_asked_with_no_transaction_open(shop: ReconciledShop, monkey
 
     monkeypatch.setattr(validate, "validate", looked)
     with connect(shop.journal) as journal:
-        report = validate.validate_window(shop.carrier, journal, context)
+        report = validate.ask_gate(shop.carrier, journal, context)
     assert (report.answer.value, seen) == ("PASS", [0])

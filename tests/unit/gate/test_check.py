@@ -167,6 +167,6 @@ def test_a_frame_that_is_no_stored_file_is_refused(pipeline: Pipeline, summaries
         def inputFiles(self) -> list[str]:  # noqa: N802 - Spark's spelling
             return []
 
-    report = check_verdicts(pipeline, summaries, KeyedFrames(verdicts=Computed()))  # type: ignore[arg-type]
+    report = check_verdicts(pipeline, summaries, KeyedFrames(verdicts=Computed(), buckets=Computed()))  # type: ignore[arg-type]
     assert report.answer is GateAnswer.ERROR
     assert "could change while they are checked" in report.failures[0]

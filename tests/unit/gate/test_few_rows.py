@@ -54,15 +54,6 @@ def test_verdicts_are_counted_by_hop_bucket_and_verdict_as_they_are_written() ->
     assert counts.unequal_buckets(HOP) == 2
 
 
-def test_files_of_an_older_makewhole_have_no_buckets() -> None:
-    rows = verdicts((HOP, "00", "k1", "matched", None), (HOP, "00", "k2", "matched", None)).drop("bucket", "is_held")
-
-    counts = KeyedRows(verdicts=rows).count([HOP])
-
-    assert counts.verdicts == {(HOP, None, "matched"): VerdictCount(rows=2, explained=0)}
-    assert counts.buckets is None
-
-
 @pytest.mark.parametrize("missing", ["hop", "bucket", "verdict", "key_hash", "cause"])
 def test_a_column_that_no_file_has_breaks_the_check(
     pipeline: Pipeline, summaries: list[HopSummary], missing: str, monkeypatch: pytest.MonkeyPatch

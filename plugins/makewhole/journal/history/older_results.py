@@ -60,8 +60,8 @@ def certified_met_alone(journal: PgConnection, window: Window, hop: str, moment:
 class UnmatchedRows:
     """The number of keys whose rows a window met without a record: those that its findings name (`named`), and those
     from before the baseline or with a record far ahead (`unnamed`). `finding_count`: the number of its unexpected and
-    undecidable findings, of which the journal may have a part. `files` of all of these keys by bucket; None where an
-    older makewhole judged it."""
+    undecidable findings, of which the journal may have a part. `files` of all of these keys by bucket; None where
+    it read the target whole."""
 
     number: int
     revision: int

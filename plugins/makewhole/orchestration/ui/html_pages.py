@@ -106,10 +106,8 @@ def page_of_run(dag: str, run: str, closed: Mapping[str, Any] | None, failures: 
 
 def _hops(closed: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return what the page shows of each hop: its verdicts but `matched`, each with the keys that it was found of, that
-    are whole again after the repair, and that it is left of. Of a run of an older makewhole what is left counts as
-    found."""
-    found_by_hop = closed.get("found") or closed["hops"]
-    return [_hop(name, found_by_hop.get(name, left), left) for name, left in closed["hops"].items()]
+    are whole again after the repair, and that it is left of."""
+    return [_hop(name, closed["found"].get(name, left), left) for name, left in closed["hops"].items()]
 
 
 def _hop(name: str, counts: Mapping[str, int], left: Mapping[str, int]) -> dict[str, Any]:

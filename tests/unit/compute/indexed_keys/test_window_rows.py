@@ -89,7 +89,7 @@ def test_no_copies_are_no_rows() -> None:
     )
 
 
-def test_columns_that_an_older_makewhole_did_not_write_are_null() -> None:
+def test_columns_that_copies_do_not_have_are_null() -> None:
     log = pl.DataFrame(
         [
             {"key_hi": 2, "key_lo": 1, "row_hash": 7, "partition": 0, "offset": 5},

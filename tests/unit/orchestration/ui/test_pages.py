@@ -83,11 +83,6 @@ def test_page_of_a_certified_run_names_its_certificate() -> None:
     assert f"number 7 of the chain, SHA-256 {'ab' * 32} s3://proofs/7.json makewhole certificate verify orders" in page
 
 
-def test_page_of_a_run_of_an_older_makewhole_shows_what_is_left() -> None:
-    older = {name: value for name, value in CLOSED.items() if name != "found"}
-    assert "verdict found whole again left missing 1,200 0 1,200 duplicate" in text_of(page_of_run("n", "r", older, {}))
-
-
 def test_page_of_a_run_without_a_window_says_what_failed() -> None:
     page = text_of(page_of_run("nightly", "r", None, {"open_window": "open_window failed: no topic"}))
     assert page == (
