@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
@@ -24,23 +23,20 @@ from confluent_kafka.cimpl import NewTopic
 from bench.measuring.data_set import DataSet
 from bench.measuring.meter import Cost, Meter
 from bench.measuring.results import Series
+from bench.repairs.freeze import freeze
 from bench.topics.fill import PARTITIONS, records
 from bench.topics.headers import scan
 from makewhole.compensation.execution.run_plan import run_plan
 from makewhole.compensation.execution.targets import Target
 from makewhole.compensation.freezing.chunks import PlannedPayload
-from makewhole.compensation.freezing.write_plan import PlanFrame, put_frozen
-from makewhole.journal import windows
-from makewhole.journal.database import connect, migrate
+from makewhole.journal.database import migrate
 from makewhole.kafka.offsets import high_watermarks, stable_offsets
 from makewhole.kafka.replay import BATCHING
 from makewhole.kafka.replay_records import LineageHeaders, ReplayRecords
 from makewhole.model.actions import Action, BeforeRedeliver, Payload, PayloadExtra
 from makewhole.model.connection import KafkaConnection
-from makewhole.model.pipeline import Limits
 from makewhole.model.plan import Plan
 from makewhole.model.points import TopicPoint
-from makewhole.model.window import Window
 from makewhole.stack.postgres_server import PostgresServer, create_database
 
 REPLAY = "makewhole"
@@ -106,7 +102,7 @@ def measured(
         _make(stage)
         found = {side.name: Series(part="replay", side=side.name, data=data) for side in (ours, theirs)}
         for number in range(1, rounds + 2):
-            plan = freeze(stage, data, number, folder)
+            plan = freeze(stage.journal, _items(stage, data), number, folder)
             for side in (ours, theirs) if number % 2 == 1 else (theirs, ours):
                 cost = side.run(stage, plan)
                 times = f"{cost.wall_seconds:6.2f} s, {cost.cpu_seconds:6.2f} s of cores"
@@ -135,17 +131,6 @@ def _require_all(stage: Stage, wanted: int) -> None:
     there, _ = scan(stage.bootstrap, stage.topic, False)
     if there != wanted:
         raise RuntimeError(f"{stage.topic} holds {there} records, and both sides together wrote {wanted}")
-
-
-def freeze(stage: Stage, data: DataSet, number: int, folder: Path) -> Plan:
-    """Freeze a plan of window `number` that redelivers every record of the data set, and needs no approval."""
-    now = datetime.now(UTC)
-    window = Window(pipeline="bench", number=number, revision=1, start=None, end=now, opened_at=now, ranges={})
-    frame = PlanFrame(window=window, storage=str(folder), limits=Limits(records_per_second=10_000))
-    with connect(stage.journal) as journal:
-        windows.insert(journal, window, request=f"round {number}", plan_only=False, configuration={})
-        plan, _ = put_frozen(journal, frame, _items(stage, data), needs_approval=False)
-    return plan
 
 
 def _items(stage: Stage, data: DataSet) -> Iterator[PlannedPayload]:

@@ -9,7 +9,6 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,22 +16,18 @@ from psycopg2 import sql
 
 from bench.measuring.data_set import DataSet
 from bench.measuring.results import Series
+from bench.repairs.freeze import freeze
 from bench.repairs.replays import Side
 from bench.topics.fill import records
 from makewhole.compensation.execution.run_plan import run_plan
 from makewhole.compensation.execution.targets import Target
 from makewhole.compensation.freezing.chunks import PlannedPayload
-from makewhole.compensation.freezing.write_plan import PlanFrame, put_frozen
 from makewhole.compute.canonical import canonical_text
-from makewhole.journal import windows
-from makewhole.journal.database import connect as journal_of
 from makewhole.journal.database import migrate
 from makewhole.model.actions import Action, BeforeUpsert, Payload
 from makewhole.model.connection import PostgresConnection
-from makewhole.model.pipeline import Limits
 from makewhole.model.plan import Plan
 from makewhole.model.points import PointKind, TablePoint
-from makewhole.model.window import Window
 from makewhole.postgres.connect import connect
 from makewhole.stack.postgres_server import PostgresServer, create_database
 from makewhole.tables.items import ExpectedValue, UpsertExtra
@@ -89,7 +84,7 @@ def measured(folder: Path, data: DataSet, rounds: int, report: Callable[[str], N
         for number in range(rounds + 1):
             for step, part in enumerate((MISSING, MISMATCHED)):
                 stage = _make_stage(store, journal, folder, data, number=number, step=step)
-                plan = freeze(stage, data, folder, number=1 + 2 * number + step, step=step)
+                plan = freeze(stage.journal, _items(stage, data, step), 1 + 2 * number + step, folder)
                 for side in (ours, theirs) if number % 2 else (theirs, ours):
                     cost = side.run(cast(Any, stage), plan)
                     report(f"{part:17} {data.title:18} {side.name:10} {cost.wall_seconds:6.2f} s")
@@ -120,17 +115,6 @@ def _rows(data: DataSet, step: int) -> Iterator[Mapping[str, Any]]:
     for record in records(data):
         row = json.loads(record["value"])
         yield {**row, "seats": row["seats"] + step}
-
-
-def freeze(stage: Stage, data: DataSet, folder: Path, *, number: int, step: int) -> Plan:
-    """Freeze a plan of window `number` that upserts every row, and needs no approval."""
-    now = datetime.now(UTC)
-    window = Window(pipeline="bench", number=number, revision=1, start=None, end=now, opened_at=now, ranges={})
-    frame = PlanFrame(window=window, storage=str(folder), limits=Limits(records_per_second=10_000))
-    with journal_of(stage.journal) as journal:
-        windows.insert(journal, window, request=f"round {number}", plan_only=False, configuration={})
-        plan, _ = put_frozen(journal, frame, _items(stage, data, step), needs_approval=False)
-    return plan
 
 
 def _items(stage: Stage, data: DataSet, step: int) -> Iterator[PlannedPayload]:

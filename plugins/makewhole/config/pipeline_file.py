@@ -109,18 +109,6 @@ def load_pipeline(path: Path) -> Pipeline:
     return read.pipeline
 
 
-def load_pipelines(folders: Sequence[Path]) -> dict[str, Pipeline]:
-    """Return every pipeline of the folders by name, in the order of names.
-
-    Raises:
-        ConfigurationError: with every problem of every file.
-    """
-    pipelines, problems = read_pipelines(folders)
-    if problems:
-        raise ConfigurationError(problems)
-    return pipelines
-
-
 def read_pipelines(folders: Sequence[Path]) -> tuple[dict[str, Pipeline], tuple[Problem, ...]]:
     """Return the good pipelines of the folders, and the problems of the others: one bad file must not stop the rest."""
     problems = [

@@ -3,7 +3,6 @@
 import base64
 import json
 import shutil
-import signal
 import subprocess
 import uuid
 from collections.abc import Sequence
@@ -143,20 +142,6 @@ class KafkaServer:
                 process.ask_to_end()
             for process in group:
                 process.stop(grace_seconds=_STOP_GRACE_SECONDS)
-
-    def kill_node(self, node: int) -> None:
-        """Send SIGKILL: what was not written is gone. Ends a paused node too, and returns when its ports are free."""
-        self.process(node).stop(how=signal.SIGKILL)
-        for port in self.layout.ports_of(node):
-            becomes_free(port, _STOP_GRACE_SECONDS)
-
-    def pause_node(self, node: int) -> None:
-        """Send SIGSTOP: the node keeps its connections and answers nothing, until it is resumed."""
-        self.process(node).pause()
-
-    def resume_node(self, node: int) -> None:
-        """Send SIGCONT; harmless when the node runs, or is dead."""
-        self.process(node).resume()
 
     def is_healthy(self) -> bool:
         """Return whether all nodes answer as one cluster."""

@@ -236,13 +236,6 @@ def create_database(dsn_of: "DsnOf", name: str, *, template: str | None = None) 
     return dsn_of(name)
 
 
-def drop_database(dsn_of: "DsnOf", name: str) -> None:
-    """Drop a database, closing whatever is connected to it."""
-    with closing(psycopg2.connect(dsn_of("postgres"))) as connection, connection.cursor() as cursor:
-        connection.autocommit = True
-        cursor.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
-
-
 class DsnOf(Protocol):
     """A function from the name of a database to its URI."""
 

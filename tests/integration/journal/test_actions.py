@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from psycopg2 import sql
 from psycopg2.extensions import cursor as PgCursor  # noqa: N812 - it is a class
 
-from makewhole.compensation.freezing.plan_hash import plan_digest, unchanged_actions
+from makewhole.compensation.freezing.plan_hash import plan_hash, unchanged_actions
 from makewhole.journal import plan_progress, plans
 from makewhole.journal.actions import _BLOCK_BYTES, actions_in
 from makewhole.journal.database import connect
@@ -185,12 +185,15 @@ def _second_window(cursor: PgCursor) -> None:
 
 
 def _plan(plan_id: str, actions: list[Action], payload_sha256: str | None = None) -> Plan:
+    digest = plan_hash(plan_id, 1, payload_sha256)
+    for action in actions:
+        digest.update(action.line())
     return Plan(
         id=plan_id,
         pipeline=plan_id,
         window=1,
         revision=1,
-        sha256=plan_digest(plan_id, 1, payload_sha256, actions),
+        sha256=digest.hexdigest(),
         payload_uri=None,
         counts={},
         state=PlanState.FROZEN,

@@ -27,6 +27,7 @@ from makewhole.stack.kafka_server import KafkaServer
 from makewhole.window.opening.observe import read_topic_state
 from tests.integration.kafka.records import produce
 from tests.world.consumer import consumer
+from tests.world.kafka_nodes import kill_node
 
 pytestmark = pytest.mark.integration
 
@@ -72,7 +73,7 @@ class Losing:
             return read_group_offsets(log, group).committed[0]
 
     def lose_from(self, offset: int) -> None:
-        self.server.kill_node(1)
+        kill_node(self.server, 1)
         [segment] = Path(self.server.directory).glob(f"node-1/data/{self.topic}-0/*.log")
         kept = [batch.end for batch in split_batches(segment.read_bytes()) if batch.base_offset < offset]
         with segment.open("r+b") as file:

@@ -16,6 +16,7 @@ from makewhole_spark.carrier import Carrier
 from tests.integration.spark.test_unchanged_windows import reused, why_read
 from tests.world.databases import Databases
 from tests.world.environment import enter, service_environment
+from tests.world.kafka_nodes import kill_node
 from tests.world.kept_sessions import kept_sessions
 from tests.world.orders import orders
 from tests.world.topics import make_topic
@@ -64,7 +65,7 @@ def trade(shop: ReconciledShop) -> None:
 
 def start_again(server: KafkaServer, topic: str, keep: int | None = None) -> None:
     """Kill the broker and start it, with `keep` batches of the first partition; None: with all."""
-    server.kill_node(1)
+    kill_node(server, 1)
     if keep is not None:
         [segment] = Path(server.directory).glob(f"node-1/data/{topic}-0/*.log")
         ends = [batch.end for batch in split_batches(segment.read_bytes())]

@@ -67,8 +67,8 @@ def test_data_and_addresses_survive_down_and_up(home: Path) -> None:
 def test_a_part_that_hesitates_is_asked_again_before_it_is_called_silent(home: Path) -> None:
     kafka = KafkaServer(home / "kafka")
     kafka.start()
-    kafka.pause_node(1)
-    resume = threading.Timer(4, kafka.resume_node, [1])
+    kafka.process(1).pause()
+    resume = threading.Timer(4, kafka.process(1).resume)
     resume.start()
 
     state = stack_state(home)

@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from makewhole.model.errors import PermanentError
 from makewhole.stack.kafka_server import KafkaServer
 from makewhole.stack.postgres_server import PostgresServer, create_database
+from tests.world.kafka_nodes import kill_node
 
 pytestmark = pytest.mark.integration
 
@@ -163,17 +164,17 @@ def test_brokers_with_a_controller_apart_survive_a_kill_and_a_pause_and_keep_the
     server = KafkaServer(tmp_path / "kafka", nodes=2, has_own_controller=True, settings=named, heap_mb=256)
     try:
         server.start()
-        server.kill_node(2)
+        kill_node(server, 2)
         assert not server.process(2).is_running()
         server.start_node(2)
         server.wait_ready()
-        server.pause_node(1)
+        server.process(1).pause()
         assert server.process(1).is_paused()
-        server.resume_node(1)
+        server.process(1).resume()
         server.wait_ready()
         assert not server.process(1).is_paused()
         assert "broker.rack=rack-2" in (tmp_path / "kafka/node-2/node.properties").read_text()
-        server.pause_node(1)
+        server.process(1).pause()
     finally:
         server.stop()
     assert not any(server.process(node).is_running() for node in server.layout.nodes)

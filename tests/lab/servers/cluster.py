@@ -28,6 +28,7 @@ from makewhole.stack.kafka_server import KafkaServer
 from makewhole.stack.ports import LOOPBACK, free_ports
 from tests.lab import raw
 from tests.lab.servers.proxy import Proxy
+from tests.world.kafka_nodes import kill_node
 
 BROKERS = (1, 2, 3)
 _DEADLINE_SECONDS = 90.0
@@ -97,7 +98,7 @@ class LabCluster:
         """Undo all that was done to it, and wait until every replica of every topic is in sync again."""
         self.proxy.reset()
         for node in self.server.layout.nodes:
-            self.server.resume_node(node)
+            self.server.process(node).resume()
         with ThreadPoolExecutor() as starters:
             list(starters.map(self.server.start_node, self.server.layout.nodes))
         self.server.wait_ready(_DEADLINE_SECONDS)
@@ -245,17 +246,17 @@ class LabCluster:
     def kill(self, *nodes: int) -> None:
         """SIGKILL."""
         for node in nodes:
-            self.server.kill_node(node)
+            kill_node(self.server, node)
 
     def pause(self, *nodes: int) -> None:
         """SIGSTOP."""
         for node in nodes:
-            self.server.pause_node(node)
+            self.server.process(node).pause()
 
     def resume(self, *nodes: int) -> None:
         """SIGCONT."""
         for node in nodes:
-            self.server.resume_node(node)
+            self.server.process(node).resume()
 
     def restart(self, *nodes: int) -> None:
         """Start dead brokers, and wait until they answer."""

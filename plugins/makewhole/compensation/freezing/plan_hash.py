@@ -1,12 +1,10 @@
 """Hash a plan: what an approval binds to, and what is checked again before the plan runs."""
 
 import hashlib
-from collections.abc import Iterable
 
 import pyarrow as pa
 
 from makewhole.journal.actions import copy_actions
-from makewhole.model.actions import Action
 from makewhole.model.errors import RefusedError
 from makewhole.model.plan import Plan
 from makewhole.sql import PgConnection
@@ -21,14 +19,6 @@ def plan_hash(pipeline: str, window: int, payload_sha256: str | None) -> "hashli
     The result is what an approval binds to. `payload_sha256` is None for a plan that writes nothing.
     """
     return hashlib.sha256(f"{PLAN_FORMAT}\n{pipeline}\n{window}\n{payload_sha256 or '-'}\n".encode())
-
-
-def plan_digest(pipeline: str, window: int, payload_sha256: str | None, actions: Iterable[Action]) -> str:
-    """The SHA-256 of a plan, as 64 hexadecimal digits."""
-    digest = plan_hash(pipeline, window, payload_sha256)
-    for action in actions:
-        digest.update(action.line())
-    return digest.hexdigest()
 
 
 def unchanged_actions(journal: PgConnection, plan: Plan, payload_sha256: str | None) -> pa.Table:

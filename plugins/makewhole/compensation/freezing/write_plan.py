@@ -54,15 +54,6 @@ class PlanFiles(ClosingContext):
         return write_payload_tables(prefix, self._payloads.tables())
 
 
-def put_frozen(
-    journal: PgConnection, frame: PlanFrame, items: Iterable[PlannedPayload], *, needs_approval: bool
-) -> tuple[Plan, tuple[Action, ...]]:
-    """Number, chunk, hash and store actions with their payloads, in this order, in the caller's transaction. Returns
-    the plan, and the first of its actions."""
-    with PlanFiles(frame.limits, items) as files:
-        return put_files(journal, frame, files, needs_approval=needs_approval), tuple(files.actions.first)
-
-
 def put_files(journal: PgConnection, frame: PlanFrame, files: PlanFiles, *, needs_approval: bool) -> Plan:
     """Hash and store what the files of a plan hold, in the caller's transaction."""
     uri, sha256 = files.write_payloads(path_below(frame.storage, f"{frame.window.prefix}/plan/payloads"))

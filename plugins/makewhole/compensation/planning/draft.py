@@ -11,7 +11,6 @@ from makewhole.compensation.planning.conflicts import without_conflicts
 from makewhole.compensation.planning.disputed import NOTHING_ELSEWHERE, OpenElsewhere
 from makewhole.compensation.planning.draft_actions import Known, draft_actions
 from makewhole.compensation.planning.redelivery import NO_READERS, Readers
-from makewhole.model.actions import Action
 from makewhole.model.hops import Remedy
 from makewhole.model.pipeline import Limits, Pipeline
 from makewhole.model.refusal import Refusal, RefusalCode
@@ -47,11 +46,6 @@ class DraftBatch:
     refusals: Sequence[RefusedFinding]
     actions: int
     keys: int
-
-
-def plan_actions(pipeline: Pipeline, findings: Sequence[Finding]) -> list[Action]:
-    """Return the actions for findings, ordered by hop, remedy and key, numbered from 0; limits are not applied."""
-    return [draft.action for draft in draft_plan(pipeline, findings, window_keys=1).drafts]
 
 
 def draft_plan(

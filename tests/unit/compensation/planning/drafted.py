@@ -1,9 +1,11 @@
 """Build the findings and the pipeline that plans are drafted from: a ledger, a topic and a store."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from makewhole.compensation.planning.draft import draft_plan
+from makewhole.model.actions import Action
 from makewhole.model.hops import Hop, Remedies, Remedy, Reverse
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
@@ -71,3 +73,8 @@ def finding_of(key: str, verdict: Verdict, hop: str, source: list[dict[str, Any]
 def with_evidence(finding: Finding, **evidence: Any) -> Finding:
     """Return a finding with more evidence."""
     return replace(finding, evidence={**finding.evidence, **evidence})
+
+
+def plan_actions(pipeline: Pipeline, findings: Sequence[Finding]) -> list[Action]:
+    """Return the actions for findings, ordered by hop, remedy and key, numbered from 0; limits are not applied."""
+    return [draft.action for draft in draft_plan(pipeline, findings, window_keys=1).drafts]

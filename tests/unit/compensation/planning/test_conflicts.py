@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from makewhole.compensation.planning.draft import plan_actions
 from makewhole.model.hops import Hop, Remedies, Remedy
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import PointKind, TablePoint, TopicPoint
 from makewhole.model.verdict import Cause, Finding, Verdict
+from tests.unit.compensation.planning.drafted import plan_actions
 
 pytestmark = pytest.mark.unit
 

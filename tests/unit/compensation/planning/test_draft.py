@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makewhole.compensation.freezing.plan_hash import plan_digest
-from makewhole.compensation.planning.draft import draft_plan, over_limits, plan_actions
+from makewhole.compensation.planning.draft import draft_plan, over_limits
 from makewhole.compensation.planning.draft_actions import source_position
 from makewhole.compensation.planning.to_repair import keys_to_reverse
 from makewhole.model.actions import BeforeProduce, BeforeRedeliver, DisputedBy
@@ -16,7 +15,14 @@ from makewhole.model.pipeline import Approval, Limits
 from makewhole.model.points import TablePoint, TopicPoint
 from makewhole.model.reversal import PastReversals, Repetition, ReversedCopy
 from makewhole.model.verdict import Verdict
-from tests.unit.compensation.planning.drafted import COPY, finding_of, pipeline_of, reversing_pipeline, with_evidence
+from tests.unit.compensation.planning.drafted import (
+    COPY,
+    finding_of,
+    pipeline_of,
+    plan_actions,
+    reversing_pipeline,
+    with_evidence,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -65,12 +71,12 @@ def test_an_action_that_sends_names_every_point_that_lacks_the_key() -> None:
 
 
 @given(st.permutations([f"k{number}" for number in range(8)]))
-def test_the_digest_does_not_depend_on_the_order_of_findings(keys: list[str]) -> None:
-    def digest(names: list[str]) -> str:
+def test_what_is_hashed_does_not_depend_on_the_order_of_findings(keys: list[str]) -> None:
+    def hashed(names: list[str]) -> list[bytes]:
         findings = [finding_of(name, Verdict.MISSING, "topic→store") for name in names]
-        return plan_digest("p", 1, None, plan_actions(pipeline_of(), findings))
+        return [action.line() for action in plan_actions(pipeline_of(), findings)]
 
-    assert digest(keys) == digest(sorted(keys))
+    assert hashed(keys) == hashed(sorted(keys))
 
 
 def test_what_is_not_known_or_only_reported_gives_no_action() -> None:

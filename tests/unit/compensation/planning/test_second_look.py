@@ -4,12 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from makewhole.compensation.planning.draft import plan_actions
 from makewhole.model.hops import Hop, Remedy
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.points import PointKind, TablePoint
 from makewhole.model.verdict import Finding, Verdict
-from tests.unit.compensation.planning.drafted import finding_of, pipeline_of, reversing_pipeline, with_evidence
+from tests.unit.compensation.planning.drafted import (
+    finding_of,
+    pipeline_of,
+    plan_actions,
+    reversing_pipeline,
+    with_evidence,
+)
 
 pytestmark = pytest.mark.unit
 

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from makewhole.compensation.planning.draft import draft_plan, plan_actions
+from makewhole.compensation.planning.draft import draft_plan
 from makewhole.model.hops import Remedies, Remedy, Semantics
 from makewhole.model.points import Erased, TablePoint
 from makewhole.model.refusal import Refusal, RefusalCode
 from makewhole.model.verdict import Verdict
-from tests.unit.compensation.planning.drafted import finding_of, pipeline_of, with_evidence, with_lake
+from tests.unit.compensation.planning.drafted import finding_of, pipeline_of, plan_actions, with_evidence, with_lake
 
 pytestmark = pytest.mark.unit
 
