@@ -81,6 +81,6 @@ check: install ## format, lint, types, layers, the compose file, the lock
 
 LOCKED = --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --quiet
 
-lock: install ## make the locks anew from what is wanted; pins change only where they must
+lock: install ## make the locks again from what is wanted; pins change only where they must
 	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev $(LOCKED) --output-file .ci/requirements.lock
 	$(BIN)/uv pip compile bench/datacompy.in $(LOCKED) --output-file bench/datacompy.lock

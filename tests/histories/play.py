@@ -274,7 +274,7 @@ class Player:
     def _answer_step(self, day: int) -> None:
         plan = self._plan
         if plan is not None and plan.state is PlanState.AWAITING_APPROVAL and self.history.answer != "none":
-            answer = Answer(sha256=plan.sha256, decision=Decision(self.history.answer), by="somebody")
+            answer = Answer(sha256=plan.sha256, decision=Decision(self.history.answer), by="anna")
             self._plan = record_answer(self.shop.journal, plan.id, answer, self.shop.pipeline.approval)
 
     def _compensate_step(self, day: int) -> None:

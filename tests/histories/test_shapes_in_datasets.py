@@ -119,7 +119,7 @@ def _undo(shop: ReconciledShop, context: WindowContext, plan: Plan) -> None:
     undo = plan_undo(context, plan.id, reverses=False)
     assert undo.plan is not None
     assert undo.remaining == ()
-    answer = Answer(sha256=undo.plan.sha256, decision=Decision.APPROVED, by="somebody")
+    answer = Answer(sha256=undo.plan.sha256, decision=Decision.APPROVED, by="anna")
     record_answer(shop.journal, undo.plan.id, answer, shop.pipeline.approval)
     run_window_plan(context, undo.plan.id, lambda _: None)
 

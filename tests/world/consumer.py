@@ -75,7 +75,7 @@ def _bytes(value: str | bytes | None) -> bytes | None:
 
 
 @contextmanager
-def consumer(bootstrap: str, group: str = "nobody", isolation: Isolation = "read_committed") -> Iterator[Consumer]:
+def consumer(bootstrap: str, group: str = "unused", isolation: Isolation = "read_committed") -> Iterator[Consumer]:
     """Open a consumer that commits nothing by itself and says when it is at an end."""
     client = Consumer(
         {

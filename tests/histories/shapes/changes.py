@@ -51,7 +51,7 @@ _FINDING = {
     Change.ROW_CHANGED: (STORE_HOP, "mismatched"),
     Change.ROW_ADDED: (STORE_HOP, "unexpected"),
 }
-_OF_STRANGERS = frozenset({Change.RECORD_ADDED, Change.ROW_ADDED})
+_WITHOUT_OTHER_SIDE = frozenset({Change.RECORD_ADDED, Change.ROW_ADDED})
 OF_ROWS = (Change.ROW_LOST, Change.ROW_REPEATED, Change.ROW_CHANGED, Change.ROW_ADDED)
 
 
@@ -92,7 +92,7 @@ def draw_day(seed: int, kinds: Sequence[Change] = tuple(Change)) -> ChangedDay:
     changed = random.sample(ledger, k=random.randint(0, min(12, len(ledger) - 1)))
     for at, order in enumerate(changed):
         change = random.choice(kinds)
-        if change in _OF_STRANGERS:
+        if change in _WITHOUT_OTHER_SIDE:
             [order] = draw_orders(random, 1, first=1_000 + at)
         _apply(day, change, order, random)
         day.changes[order["id"]] = change

@@ -146,7 +146,7 @@ class Mess:
 
     def _unended(self) -> None:
         orphan = raw.init_producer_id(self.port)
-        batch = raw.batch([(None, b"nobody's")] * 3, producer=orphan, base_sequence=0, is_transactional=True)
+        batch = raw.batch([(None, b"orphan's")] * 3, producer=orphan, base_sequence=0, is_transactional=True)
         raw.produce(self.port, EVENTS, 1, batch, transactional_id="messy-orphan")
         producer = self._producer(transactional_id="messy-open", transaction_timeout_ms=600_000)
         producer.init_transactions(30)

@@ -94,7 +94,7 @@ def test_the_files_of_a_table_are_listed_as_the_table_names_them(shop: IcebergSh
 
 
 @pytest.mark.parametrize("lake", ["s3"], indirect=True)
-def test_who_may_not_read_the_files_is_told_so_and_no_secret_is_said(
+def test_a_refusal_to_read_the_files_is_reported_without_a_secret(
     shop: IcebergShop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop.describe_lake()

@@ -80,7 +80,7 @@ def test_a_renamed_table_is_found_under_its_new_name(shop: IcebergShop) -> None:
     assert (shop.found(context, STORE_HOP), closed.state) == ({}, WindowState.CERTIFIED)
 
 
-def test_another_table_of_the_name_is_judged_only_once_the_file_says_that_it_is_meant(shop: IcebergShop) -> None:
+def test_another_table_of_the_name_is_judged_only_once_the_file_says_that_it_is_the_one(shop: IcebergShop) -> None:
     uuid, snapshot = read_once(shop)
     shop.lake.catalog.rename_table(TABLE, MOVED)
     shop.lake.make_table(TABLE)

@@ -96,7 +96,7 @@ def test_s3_says_that_it_does_not_choose_one_of_many(store: FileStore) -> None:
 
 
 @pytest.mark.parametrize("place", ["s3"], indirect=True)
-def test_s3_that_refuses_access_is_told_from_one_that_does_not_answer(place: FilesPlace) -> None:
+def test_s3_that_refuses_access_is_distinguished_from_one_that_does_not_answer(place: FilesPlace) -> None:
     assert place.store.publish("a", b"one")
     wrong = FilesPlace(path=place.path, fields={**place.fields, "login": "wrong-key"}).store
     for ask in (wrong.list, lambda: wrong.find("a"), lambda: wrong.open("a"), lambda: wrong.replace("a", b"two")):

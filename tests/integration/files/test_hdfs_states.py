@@ -100,7 +100,7 @@ def test_what_a_file_that_a_dead_writer_left_open_may_hold_is_not_known_until_it
     assert shop.found(shop.judged(), STORE_HOP) == {**twice, "O4": ("missing", "lost_after_topic")}
 
 
-def test_an_hdfs_that_refuses_access_is_told_from_one_that_does_not_answer(
+def test_an_hdfs_that_refuses_access_is_distinguished_from_one_that_does_not_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Takes long: the servers are started."""

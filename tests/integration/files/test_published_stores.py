@@ -139,7 +139,7 @@ def test_folder_that_another_publication_claims_meanwhile_is_left_before_anythin
 
 
 @pytest.mark.parametrize("place", ["folder", "hdfs"], indirect=True)
-def test_of_many_that_write_one_file_once_one_succeeds_and_the_others_are_told(
+def test_of_many_that_write_one_file_once_one_succeeds_and_the_others_learn_it(
     shop: FilesShop, place: FilesPlace
 ) -> None:
     folder = Storage(root=root_of(shop))

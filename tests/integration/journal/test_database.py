@@ -100,7 +100,7 @@ def test_a_migration_that_fails_leaves_nothing_behind(
 def test_a_journal_that_does_not_answer_says_what_to_check() -> None:
     with (
         pytest.raises(TransientError, match="the journal's PostgreSQL does not answer; check that it runs"),
-        connect("postgresql://nobody@127.0.0.1:1/none"),
+        connect("postgresql://absent@127.0.0.1:1/none"),
     ):
         pass
 

@@ -94,7 +94,7 @@ def test_each_question_has_the_answer_that_all_windows_give(journal: str, seed: 
         assert asked.of_numbers({3, 99, 7, WINDOWS}) == [every[2], every[6]]
         for point in ("a", "b"):
             assert asked.first_reading(point) == next(one for one in every if point in one.ranges)
-        assert asked.first_reading("nobody") is None
+        assert asked.first_reading("absent") is None
         for number in draw.sample(range(1, WINDOWS + 1), 6):
             before = [one for one in every if one.number < number]
             assert asked.before(number) == (before[-1] if before else None)

@@ -143,9 +143,9 @@ def test_the_command_says_what_the_index_is_and_merges_it(shop: ReconciledShop) 
     assert (index.runs, index.files, index.unused_files) == (1, 1, 8)
     assert 0 < index.size_bytes < size
 
-    result = CliRunner().invoke(app, ["index", "status", "nobody"], catch_exceptions=False)
+    result = CliRunner().invoke(app, ["index", "status", "absent"], catch_exceptions=False)
     assert result.exit_code == 2
-    assert "nobody has no key index: no window of it with a topic was judged." in " ".join(result.stderr.split())
+    assert "absent has no key index: no window of it with a topic was judged." in " ".join(result.stderr.split())
 
 
 def files_of(shop: ReconciledShop, pattern: str) -> list[Path]:

@@ -6,7 +6,7 @@ import pytest
 
 from makewhole.model.window import WindowState
 from tests.integration.spark.test_baseline import undated
-from tests.integration.spark.test_late_strangers import day_with, days, renamed
+from tests.integration.spark.test_late_unmatched_rows import day_with, days, renamed
 from tests.world.combinations import with_every_change
 from tests.world.orders import BORN, orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP

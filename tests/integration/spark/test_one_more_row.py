@@ -3,7 +3,7 @@
 import pytest
 
 from makewhole.model.window import WindowState
-from tests.integration.spark.test_late_strangers import day_with, renamed
+from tests.integration.spark.test_late_unmatched_rows import day_with, renamed
 from tests.world.orders import orders
 from tests.world.shop import STORE_HOP
 from tests.world.windows import ReconciledShop

@@ -166,7 +166,7 @@ def test_a_later_window_that_is_revoked_ends_what_is_complete(shop: ReconciledSh
     assert (point(shop).revoked, point(shop).complete_through) == ([2], 1)
 
 
-def test_notices_are_not_written_into_a_folder_of_somebody_else(shop: ReconciledShop) -> None:
+def test_notices_are_not_written_into_a_folder_of_another_owner(shop: ReconciledShop) -> None:
     folder = publishing(shop, has_ledger=False)
     sold(shop)
     publish(shop, certified(shop))

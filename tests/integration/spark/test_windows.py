@@ -172,7 +172,7 @@ def test_a_flood_that_is_only_reported_does_not_keep_what_is_lost_from_being_rep
     shop.describe(compensation={"missing": "upsert", "limits": "{share: 1.0}"})
     made = orders(range(6))
     shop.trade(made, unloaded=made[:2])
-    shop.write("warehouse", [dict(order, id=f"stranger-{order['id']}") for order in made])
+    shop.write("warehouse", [dict(order, id=f"unmatched-{order['id']}") for order in made])
     with monkeypatch.context() as limit:
         limit.setattr(judge_window, "_JOURNAL_FINDINGS", 3)
         first = shop.judge_and_ask_the_gate()

@@ -199,7 +199,7 @@ def test_windows_name_the_plan_that_waits_the_one_that_failed_and_the_step_that_
     }
 
 
-def test_a_plan_that_nobody_ended_is_a_repair_that_stopped(journal: str, makewhole: Command) -> None:
+def test_a_plan_that_no_task_ended_is_a_repair_that_stopped(journal: str, makewhole: Command) -> None:
     """As when the last try of its task is killed: no reason is left."""
     with connect(journal) as session:
         for number, state, plan_only in (

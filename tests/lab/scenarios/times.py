@@ -151,9 +151,9 @@ def brokers_clock(lab: Lab) -> Outcome:
         "days: one that has grown is read again. What counts is how often a key stands there now, so that a changed "
         "row is no new one."
     ),
-    covered_by=("tests/integration/spark/test_late_strangers.py",),
+    covered_by=("tests/integration/spark/test_late_unmatched_rows.py",),
 )
-def late_strangers(lab: Lab) -> Outcome:
+def late_unmatched_rows(lab: Lab) -> Outcome:
     shop = lab.shop.open_shop()
     days = [orders(range(100 * day, 100 * day + lab.random.randint(20, 90)), day) for day in range(4)]
     for day, made in enumerate(days[:3]):

@@ -97,7 +97,7 @@ def test_a_column_that_is_key_or_time_has_one_name_everywhere(write: Callable[..
     assert (table.key_places, table.version_place) == (("id",), "v")
 
 
-def test_a_column_whose_own_name_stands_for_another_is_told_from_it() -> None:
+def test_a_column_whose_own_name_stands_for_another_is_distinguished_from_it() -> None:
     point = TablePoint(
         name="s",
         kind=PointKind.STORE,

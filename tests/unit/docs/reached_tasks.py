@@ -15,7 +15,7 @@ REACHED: dict[str, tuple[str, str, str | None]] = {
     ),
     "`open_window` is red because a table is gone or was replaced": (
         "integration/datasets/test_tables_gone.py",
-        "test_another_table_of_the_name_is_judged_only_once_the_file_says_that_it_is_meant",
+        "test_another_table_of_the_name_is_judged_only_once_the_file_says_that_it_is_the_one",
         "is another table than the windows before read",
     ),
     "`open_window` is red or is tried again": (

@@ -31,7 +31,7 @@ CORRECT = "Look with `kafka-consumer-groups.sh --describe --group loader`: corre
     [
         MISSING,
         f"{MISSING}; orders→warehouse: 1 key duplicate, 0 allowed",
-        f"{MISSING}. The plan was rejected: rejected by somebody",
+        f"{MISSING}. The plan was rejected: rejected by anna",
         f"{MISSING}. The plan was refused: 3 keys are more than the share of 1.0 of the window's 2 keys; find out",
         "not proven: orders→warehouse: nothing was judged: 1 key pending, 0 undecidable",
         f"partial: {EXPIRED}; {EXPIRED}. {UNKNOWN_CONTENT}. Certain all the same: outbox→orders: 1 missing",

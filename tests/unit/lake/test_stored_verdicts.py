@@ -102,9 +102,9 @@ def amount(*texts: str) -> pl.Series:
 
 def test_a_key_that_was_not_judged_has_no_verdict(window: Window) -> None:
     source = [one("excluded", 1, excluded_by=[HOP]), one("aborted", 2, is_aborted=True)]
-    files = files_of(window, source, [one("excluded", 1), one("aborted", 2), one("stranger", 3)])
+    files = files_of(window, source, [one("excluded", 1), one("aborted", 2), one("unmatched", 3)])
 
-    assert window.asked(files, "excluded", "aborted", "stranger", "nobody") == {}
+    assert window.asked(files, "excluded", "aborted", "unmatched", "absent") == {}
 
 
 def test_without_clean_keys_no_slice_is_read(window: Window) -> None:

@@ -153,7 +153,7 @@ def test_filters_are_of_one_topic_and_of_one_way_to_read_its_keys(storage: Stora
 def test_filters_of_what_is_in_windows_by_now_are_removed(storage: Storage) -> None:
     put(storage, 3, 10, 20)
     put(storage, 3, 20, 30)
-    storage.write_bytes(f"{found(storage, Leader({})).folder}/somebody-elses", b"")
+    storage.write_bytes(f"{found(storage, Leader({})).folder}/another-owners", b"")
 
     left = found(storage, Leader({3: 50}), start=20)
 

@@ -95,7 +95,7 @@ def test_rows_and_records_come_back_by_name() -> None:
     assert (record.value, record.compared) == (b'{"nr":1,"b":[1.50],"c":null}', (("a", "int", "1"),))
 
 
-def test_a_table_is_described_by_the_names_and_a_column_without_one_is_told_apart() -> None:
+def test_a_table_is_described_by_the_names_and_a_column_without_one_is_distinguished() -> None:
     point = TablePoint(name="dw", kind=PointKind.STORE, connection="db", table="t", key=("id",), columns=(("a", "b"),))
     columns = {
         name: Column(

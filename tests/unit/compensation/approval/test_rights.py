@@ -8,14 +8,14 @@ from makewhole.model.pipeline import Approval
 
 pytestmark = pytest.mark.unit
 
-GROUPS = {"payments": ("anna", "ben"), "nobody": ()}
+GROUPS = {"payments": ("anna", "ben"), "empty": ()}
 
 
 def test_groups_are_their_people() -> None:
     rights = rights_of(Approval(by=("oncall", "group:payments", "anna")), GROUPS)
     assert rights.people == ("oncall", "anna", "ben")
     assert [rights.allow(name) for name in ("anna", "ben", "oncall")] == [True] * 3
-    assert [rights.allow(name) for name in ("payments", "group:payments", "Anna", "", "nobody")] == [False] * 5
+    assert [rights.allow(name) for name in ("payments", "group:payments", "Anna", "", "empty")] == [False] * 5
     assert str(rights) == "oncall, group:payments (anna, ben), anna"
 
 
@@ -24,7 +24,7 @@ def test_no_name_is_anybody() -> None:
     assert (rights.people, rights.allow("whoever"), str(rights)) == ((), True, "")
 
 
-@pytest.mark.parametrize("name", ["absent", "nobody"])
+@pytest.mark.parametrize("name", ["absent", "empty"])
 def test_a_group_without_people_is_refused_and_no_right_for_anybody(name: str) -> None:
     with pytest.raises(RefusedError) as caught:
         rights_of(Approval(by=("oncall", f"group:{name}")), GROUPS)

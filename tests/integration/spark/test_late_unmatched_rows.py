@@ -54,12 +54,12 @@ def test_rows_of_a_store_that_come_late_are_judged_in_the_window_that_sees_them(
     shop.describe(is_upsert=is_upsert)
     days(shop, 0)
     old = orders(range(20))
-    shop.write("warehouse", [renamed(old[3], "stranger"), old[5]])
+    shop.write("warehouse", [renamed(old[3], "unmatched"), old[5]])
 
     context, state = day_with(shop, 1)
 
     assert shop.found(context, STORE_HOP) == {
-        "stranger": ("unexpected", "not_in_source"),
+        "unmatched": ("unexpected", "not_in_source"),
         "O5": ("duplicate", "written_before_committed"),
     }
     assert shop.found(context, LEDGER_HOP) == {}
@@ -99,15 +99,15 @@ def test_an_old_row_that_is_changed_is_not_a_new_one(shop: ReconciledShop) -> No
 def test_what_an_earlier_window_reported_is_not_reported_again_when_the_row_is_touched(shop: ReconciledShop) -> None:
     made = orders(range(20))
     shop.trade(made)
-    shop.write("warehouse", [made[5], renamed(made[3], "stranger"), made[6]])
+    shop.write("warehouse", [made[5], renamed(made[3], "unmatched"), made[6]])
     first, _ = shop.whole_way(0)
     repeated = ("duplicate", "written_before_committed")
     assert shop.found(first, STORE_HOP) == {
         "O5": repeated,
         "O6": repeated,
-        "stranger": ("unexpected", "not_in_source"),
+        "unmatched": ("unexpected", "not_in_source"),
     }
-    shop.sql("update warehouse set region = 'XX' where id in ('O5', 'O6', 'stranger')")
+    shop.sql("update warehouse set region = 'XX' where id in ('O5', 'O6', 'unmatched')")
     shop.write("warehouse", [{**made[6], "at": orders([106], 1)[0]["at"]}])
 
     second, state = day_with(shop, 1)
@@ -183,14 +183,14 @@ def test_a_changed_row_is_no_unmatched_row_when_the_ledger_has_been_purged(shop:
     days(shop, 0)
     shop.sql("delete from outbox where id in ('O3', 'O4')")
     shop.sql("update archive set region = 'XX' where id in ('O3', 'O4')")
-    shop.write("archive", [old[4], renamed(old[5], "stranger")])
+    shop.write("archive", [old[4], renamed(old[5], "unmatched")])
     shop.write("archive", orders(range(100, 120), 1))
 
     context, _ = day_with(shop, 1)
 
     assert shop.found(context, "outbox→archive") == {
         "O4": ("duplicate", "written_before_committed"),
-        "stranger": ("unexpected", "not_in_source"),
+        "unmatched": ("unexpected", "not_in_source"),
     }
 
 
@@ -199,13 +199,13 @@ def test_rows_that_come_later_than_late_are_found_by_counting(shop: ReconciledSh
     shop.file.write_text(shop.file.read_text().replace("settle:", f"late: {late}\nsettle:"))
     days(shop, 0, 1, 2)
     old = orders(range(20))
-    shop.write("warehouse", [renamed(old[3], "stranger"), old[5]])
+    shop.write("warehouse", [renamed(old[3], "unmatched"), old[5]])
     shop.write("outbox", [renamed(old[8], "unsent")])
 
     context, state = day_with(shop, 3)
 
     assert shop.found(context, STORE_HOP) == {
-        "stranger": ("unexpected", "not_in_source"),
+        "unmatched": ("unexpected", "not_in_source"),
         "O5": ("duplicate", "written_before_committed"),
     }
     assert shop.found(context, LEDGER_HOP) == {"unsent": ("missing", "never_produced")}
@@ -257,11 +257,11 @@ def test_versions_that_leave_their_slices_are_not_reported(shop: ReconciledShop)
 def test_rows_that_came_to_a_slice_from_which_others_were_purged_are_judged(shop: ReconciledShop) -> None:
     days(shop, 0, 1, 2)
     shop.sql("delete from warehouse where id in ('O1', 'O2')")
-    shop.write("warehouse", [renamed(orders([3])[0], "stranger")])
+    shop.write("warehouse", [renamed(orders([3])[0], "unmatched")])
 
     context, _ = day_with(shop, 3)
 
-    assert shop.found(context, STORE_HOP) == {"stranger": ("unexpected", "not_in_source")}
+    assert shop.found(context, STORE_HOP) == {"unmatched": ("unexpected", "not_in_source")}
     assert sentences(shop, context) == [
         "1 row of warehouse (warehouse) that earlier windows had counted are gone, with the times of window 1 (20 → 19)"
     ]
@@ -316,11 +316,11 @@ def test_a_restored_table_whose_transaction_ids_say_nothing_is_known_by_its_rows
             "where manifest ? 'pg_snapshot'",
             far,
         )
-    shop.write("warehouse", [renamed(orders([3])[0], "ancient"), renamed(orders([103], 1)[0], "stranger")])
+    shop.write("warehouse", [renamed(orders([3])[0], "ancient"), renamed(orders([103], 1)[0], "unmatched")])
 
     context, state = day_with(shop, 2)
 
-    assert shop.found(context, STORE_HOP) == dict.fromkeys(("ancient", "stranger"), ("unexpected", "not_in_source"))
+    assert shop.found(context, STORE_HOP) == dict.fromkeys(("ancient", "unmatched"), ("unexpected", "not_in_source"))
     assert state is WindowState.GAPS
     assert shop.counts(context, STORE_HOP).matched == 20
 
@@ -328,11 +328,11 @@ def test_a_restored_table_whose_transaction_ids_say_nothing_is_known_by_its_rows
 def test_slices_of_windows_from_before_there_was_a_census_are_counted_once(shop: ReconciledShop) -> None:
     days(shop, 0, 1)
     shop.journal_sql("delete from makewhole.slice_count")
-    shop.write("warehouse", [renamed(orders([3])[0], "stranger")])
+    shop.write("warehouse", [renamed(orders([3])[0], "unmatched")])
 
     context, state = day_with(shop, 2)
 
-    assert shop.found(context, STORE_HOP) == {"stranger": ("unexpected", "not_in_source")}
+    assert shop.found(context, STORE_HOP) == {"unmatched": ("unexpected", "not_in_source")}
     assert sentences(shop, context) == [
         "the rows of outbox (outbox) with the times of 2 earlier windows were counted for the first time",
         "the rows of warehouse (warehouse) with the times of 2 earlier windows were counted for the first time",
