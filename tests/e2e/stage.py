@@ -172,8 +172,9 @@ class Stage:
         return self.client().post(f"/dags/{dag}/dagRuns", json={"logical_date": None, **body, "conf": dict(form)})
 
     def begin(self, pipeline: str, **form: Any) -> Run:
-        """A run of the on-call DAG of a pipeline."""
+        """A run of the on-call DAG of a pipeline, once Airflow has parsed its file."""
         dag = self.oncall_of(pipeline)
+        self.wait_for_dag(dag)
         answer = self.ask({"pipeline": pipeline, **form}, dag)
         assert answer.is_success, answer.text
         return Run(dag=dag, id=answer.json()["dag_run_id"])

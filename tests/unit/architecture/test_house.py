@@ -129,11 +129,17 @@ def test_no_text_or_name_has_a_word_with_a_plainer_one() -> None:
 def test_variables_are_called_what_they_hold() -> None:
     wrong = [
         f"{module}:{line}: {name}"
-        for module, tree in TREES.items()
+        for module, tree in {**TREES, **_trees_beside()}.items()
         for line, name in _variables(tree)
         if name in EMPTY_NAMES and not (name == "found" and line in _lines_with_problems(tree))
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def _trees_beside() -> dict[str, ast.Module]:
+    """Return the modules of the benchmarks and of the examples by their paths."""
+    paths = [path for folder in ("bench", "examples") for path in sorted((ROOT / folder).rglob("*.py"))]
+    return {f"{path.relative_to(ROOT)}": ast.parse(path.read_text(encoding="utf-8")) for path in paths}
 
 
 def _variables(tree: ast.Module) -> Iterator[tuple[int, str]]:
