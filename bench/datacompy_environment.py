@@ -43,8 +43,8 @@ def environment_folder(lock: Path = LOCK) -> Path:
 
 def locked_version(package: str) -> str:
     """Return the version of a package in the lock."""
-    [found] = re.findall(rf"^{re.escape(package)}==(\S+)", LOCK.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    return str(found)
+    [version] = re.findall(rf"^{re.escape(package)}==(\S+)", LOCK.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return str(version)
 
 
 def _uv(*arguments: str) -> None:

@@ -89,15 +89,15 @@ def full() -> Plan:
 
 
 def quick() -> Plan:
-    one = DataSet(records=1_000_000)
+    data = DataSet(records=1_000_000)
     large = DataSet(records=100_000, is_large=True)
     return Plan(
-        reads=(one, large),
-        scans=(one,),
-        snapshots=(one,),
-        formats=(one,),
-        elements=(one,),
-        replays=(one,),
+        reads=(data, large),
+        scans=(data,),
+        snapshots=(data,),
+        formats=(data,),
+        elements=(data,),
+        replays=(data,),
         upserts=(DataSet(records=200_000),),
         windows=(Duel(orders=_orders(1_000_000)[0], runs=1, sides=_AGAIN),),
         avro=_avro(1_000_000, 1, _ONE_IN_TEN_THOUSAND),

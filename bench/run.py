@@ -45,14 +45,14 @@ class Bench:
         self, sides: tuple[Contender, ...], part: str, data: DataSet, rounds: int, cold: dict[str, Series]
     ) -> Iterator[Series]:
         runs: dict[str, Series] = {side.name: self._once(side, part, data) for side in sides}  # warms up: not counted
-        found = {
+        series_by_side = {
             name: Series(part=part, side=name, data=data, cold=cold[name].warm[0] if name in cold else None)
             for name in runs
         }
         for number in range(rounds):
             for side in sides if number % 2 == 0 else reversed(sides):
-                found[side.name].warm.extend(self._once(side, part, data).warm)
-        yield from found.values()
+                series_by_side[side.name].warm.extend(self._once(side, part, data).warm)
+        yield from series_by_side.values()
 
     def _once(self, side: Contender, part: str, data: DataSet) -> Series:
         task: Task = reads.read if part == "read" else reads.write
@@ -73,14 +73,14 @@ class Bench:
         """Measure scans of every batch's header, with and without the checksums."""
         for data in self.plan.scans:
             for is_checked in (True, False):
-                found = Series(part="scan", side="checked" if is_checked else "not checked", data=data)
+                series = Series(part="scan", side="checked" if is_checked else "not checked", data=data)
                 for _ in range(self.plan.rounds):
                     records, cost = headers.scan(self.bootstrap, data.topic, is_checked)
                     if records != data.records:
                         raise RuntimeError(f"{data.title}: the scan counts {records} records")
-                    self.report(f"scan     {data.title:18} {found.side:18} {cost.wall_seconds:6.2f} s")
-                    found.warm.append(cost)
-                yield found
+                    self.report(f"scan     {data.title:18} {series.side:18} {cost.wall_seconds:6.2f} s")
+                    series.warm.append(cost)
+                yield series
 
     def snapshots(self) -> Iterator[Series]:
         """Measure snapshots in sessions of their own, in turn, smaller ones first, so that each size shows its own
@@ -93,12 +93,12 @@ class Bench:
             for number, data in enumerate(self.plan.snapshots):
                 sides = (ours, theirs)
                 first = {side.name: self._snapshot(side, data) for side in sides}
-                for one in range(self.plan.rounds):
-                    for side in sides if one % 2 == 0 else reversed(sides):
+                for turn in range(self.plan.rounds):
+                    for side in sides if turn % 2 == 0 else reversed(sides):
                         first[side.name].warm.extend(self._snapshot(side, data).warm)
-                for found in first.values():
-                    began = found.warm.pop(0)
-                    yield replace(found, cold=began if number == 0 else None)
+                for series in first.values():
+                    began = series.warm.pop(0)
+                    yield replace(series, cold=began if number == 0 else None)
 
     def _snapshot(self, side: Contender, data: DataSet) -> Series:
         task: Task = snapshots.take if side.name == snapshots.MAKEWHOLE else snapshots.take_by_hand

@@ -75,8 +75,8 @@ class Server:
     def stop(self) -> None:
         """End the process and all below it, by their pids."""
         tree = self.processes() if self.process.poll() is None else []
-        for one in tree:
-            _kill(one)
+        for process in tree:
+            _kill(process)
         self.process.wait(10)
 
     def processes(self) -> list[psutil.Process]:
@@ -109,8 +109,8 @@ class Executor:
 
     def kill(self) -> None:
         """Kill it, and the Python workers below it."""
-        for one in [*_below(self.pid), psutil.Process(self.pid)]:
-            _kill(one)
+        for process in [*_below(self.pid), psutil.Process(self.pid)]:
+            _kill(process)
 
 
 class SparkCluster:
@@ -131,7 +131,7 @@ class SparkCluster:
         until(lambda: self._url() is not None, _START_SECONDS, lambda: self._master.log)
         for number in range(2):
             self._workers.append(self._worker(self.folder / f"worker-{number}"))
-        until(self._is_whole, _START_SECONDS, lambda: "\n".join(one.log for one in self._servers))
+        until(self._is_whole, _START_SECONDS, lambda: "\n".join(server.log for server in self._servers))
 
     def __enter__(self) -> Self:
         return self
@@ -157,14 +157,14 @@ class SparkCluster:
     @property
     def pids(self) -> tuple[int, ...]:
         """The processes of the master and the workers; those of applications are below them."""
-        return tuple(one.process.pid for one in self._servers)
+        return tuple(server.process.pid for server in self._servers)
 
     def _url(self) -> str | None:
-        found = re.search(rf"Starting Spark master at (spark://{LOOPBACK}:\d+)", self._master.log)
-        return found and found[1]
+        match = re.search(rf"Starting Spark master at (spark://{LOOPBACK}:\d+)", self._master.log)
+        return match and match[1]
 
     def _is_whole(self) -> bool:
-        return all("Successfully registered with master" in one.log for one in self._workers)
+        return all("Successfully registered with master" in worker.log for worker in self._workers)
 
     @property
     def _servers(self) -> list[Server]:
@@ -181,8 +181,8 @@ class SparkCluster:
 
     def executors(self) -> list[Executor]:
         """Return the running executors, in the order of the workers."""
-        found = [one for worker in self._workers for one in _below(worker.process.pid)]
-        return list(_executors(found))
+        processes = [process for worker in self._workers for process in _below(worker.process.pid)]
+        return list(_executors(processes))
 
     def processes(self) -> list[psutil.Process]:
         """Return all processes of the cluster."""
@@ -221,10 +221,10 @@ def _spark_server(folder: Path, arguments: list[str], more_environment: Mapping[
 
 
 def _executors(processes: list[psutil.Process]) -> Iterator[Executor]:
-    for one in processes:
+    for process in processes:
         try:
-            if any(_EXECUTOR in part for part in one.cmdline()):
-                yield Executor(pid=one.pid, folder=Path(one.cwd()))
+            if any(_EXECUTOR in part for part in process.cmdline()):
+                yield Executor(pid=process.pid, folder=Path(process.cwd()))
         except psutil.Error:
             continue
 

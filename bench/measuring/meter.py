@@ -87,7 +87,7 @@ class Meter:
 def memory_bytes(pids: Sequence[int]) -> Split:
     """Return resident memory of the trees now, a page that several processes share counted once."""
     python = jvm = 0
-    for process, is_java in (found for pid in pids for found in _tree(pid)):
+    for process, is_java in (member for pid in pids for member in _tree(pid)):
         with suppress(psutil.Error):
             size: int = process.memory_full_info().pss
             python, jvm = (python, jvm + size) if is_java else (python + size, jvm)
@@ -96,10 +96,10 @@ def memory_bytes(pids: Sequence[int]) -> Split:
 
 def _tree(pid: int) -> list[tuple[psutil.Process, bool]]:
     """Return the process and all below it, each with whether it is a Java machine."""
-    found = []
+    members = []
     with suppress(psutil.Error):
         root = psutil.Process(pid)
         for process in [root, *root.children(recursive=True)]:
             with suppress(psutil.Error):
-                found.append((process, process.name().startswith("java")))
-    return found
+                members.append((process, process.name().startswith("java")))
+    return members

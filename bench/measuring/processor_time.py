@@ -114,15 +114,15 @@ def _tree(roots: Sequence[int], known: Mapping[_Key, _Seen]) -> dict[_Key, _Stat
     for folder in _PROC.iterdir():
         if folder.name.isdecimal() and (stat := _stat(int(folder.name))) is not None:
             children.setdefault(stat.parent, []).append(stat.key.pid)
-    found: dict[_Key, _Stat] = {}
+    stats: dict[_Key, _Stat] = {}
     pids, waiting = set[int](), [*roots, *(key.pid for key in known)]
     for pid in waiting:  # grows
         stat = _stat(pid) if pid not in pids else None
         if stat is not None and (pid in roots or stat.key in known or stat.parent in pids):
-            found[stat.key] = stat
+            stats[stat.key] = stat
             pids.add(pid)
             waiting += children.get(pid, [])
-    return found
+    return stats
 
 
 def _stat(pid: int) -> _Stat | None:

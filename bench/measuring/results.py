@@ -71,7 +71,7 @@ def as_json(results: Results) -> dict[str, Any]:
 def from_json(document: Mapping[str, Any]) -> dict[str, Measured]:
     """Return what `as_json` was made of."""
     return {
-        name: Measured(**{**measured, "series": [_series(**one) for one in measured["series"]]})
+        name: Measured(**{**measured, "series": [_series(**runs) for runs in measured["series"]]})
         for name, measured in document.items()
     }
 
@@ -80,5 +80,8 @@ def _series(
     *, data: Mapping[str, Any], cold: Mapping[str, Any] | None, warm: Sequence[Mapping[str, Any]], **others: Any
 ) -> Series:
     return Series(
-        data=DataSet(**data), cold=None if cold is None else Cost(**cold), warm=[Cost(**one) for one in warm], **others
+        data=DataSet(**data),
+        cold=None if cold is None else Cost(**cold),
+        warm=[Cost(**cost) for cost in warm],
+        **others,
     )

@@ -86,16 +86,16 @@ def _step(service: Service, window: Window, step: str) -> tuple[Cost, str]:
     """Run a step in a process of its own; its memory is the most that it held, as it says itself."""
     place = [step, "--window", str(window.number), "--revision", str(window.revision)]
     cost, line = run_module("bench.repairs.findings_steps", place, service.environment)
-    found = json.loads(line)
+    outcome = json.loads(line)
     return (
         Cost(
-            wall_seconds=found["seconds"],
+            wall_seconds=outcome["seconds"],
             python_cpu_seconds=cost.python_cpu_seconds,
             jvm_cpu_seconds=cost.jvm_cpu_seconds,
-            python_bytes=found["peak_bytes"],
+            python_bytes=outcome["peak_bytes"],
             jvm_bytes=0,
         ),
-        found["message"],
+        outcome["message"],
     )
 
 
@@ -107,6 +107,6 @@ def _reported(report: Report, data: DataSet, step: str, cost: Cost, message: str
     return Series(part=FINDINGS + step, side=SIDE, data=data, warm=[cost])
 
 
-def _require_missing(found: int, number: int) -> None:
-    if found != number - ALONE:
-        raise RuntimeError(f"found {found} missing keys, planted are {number - ALONE}")
+def _require_missing(missing: int, number: int) -> None:
+    if missing != number - ALONE:
+        raise RuntimeError(f"found {missing} missing keys, planted are {number - ALONE}")

@@ -50,8 +50,8 @@ def _plan(context: WindowContext) -> str:
 
 
 def _dry_run(context: WindowContext) -> str:
-    found = dry_run(journal_dsn(), _plan_of(context).id, targets_of(context.pipeline, context.connections))
-    return ", ".join(f"{part.actions} {part.remedy}: {_counts(part.forecasts)}" for part in found.parts)
+    report = dry_run(journal_dsn(), _plan_of(context).id, targets_of(context.pipeline, context.connections))
+    return ", ".join(f"{part.actions} {part.remedy}: {_counts(part.forecasts)}" for part in report.parts)
 
 
 def _counts(forecasts: Mapping[Forecast, int]) -> str:
@@ -70,8 +70,8 @@ def _compensate(context: WindowContext) -> str:
 
 
 def _verify(context: WindowContext) -> str:
-    found = verify_window(context, lambda *_: None)
-    return f"{found.whole} of {found.gaps} whole, {found.gate.answer.value}"
+    verification = verify_window(context, lambda *_: None)
+    return f"{verification.whole} of {verification.gaps} whole, {verification.gate.answer.value}"
 
 
 def _certify(context: WindowContext) -> str:

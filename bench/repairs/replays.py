@@ -100,16 +100,16 @@ def measured(
         journal = create_database(server.dsn, topic.replace("-", "_"))
         stage = Stage(bootstrap=bootstrap, topic=topic, codec=data.codec, journal=journal)
         _make(stage)
-        found = {side.name: Series(part="replay", side=side.name, data=data) for side in (ours, theirs)}
+        series_by_side = {side.name: Series(part="replay", side=side.name, data=data) for side in (ours, theirs)}
         for number in range(1, rounds + 2):
             plan = freeze(stage.journal, _items(stage, data), number, folder)
             for side in (ours, theirs) if number % 2 == 1 else (theirs, ours):
                 cost = side.run(stage, plan)
                 times = f"{cost.wall_seconds:6.2f} s, {cost.cpu_seconds:6.2f} s of cores"
                 report(f"replay   {data.title:18} {side.name:18} {times}")
-                found[side.name].warm.extend([cost] if number > 1 else [])
+                series_by_side[side.name].warm.extend([cost] if number > 1 else [])
         _require_all(stage, data.records * 2 * (1 + rounds))
-        yield from found.values()
+        yield from series_by_side.values()
 
 
 def _make(stage: Stage) -> None:
@@ -172,8 +172,8 @@ def produce(stage: Stage, plan: Plan) -> int:
     with pq.ParquetFile(plan.payload_uri) as file:
         for chunk in range(file.num_row_groups):
             lineage = LineageHeaders(plan=plan.id, window="bench/0", chunk=chunk)
-            found = ReplayRecords(file.read_row_group(chunk), lineage)
-            for value, key, headers, partition, timestamp in found.messages():
+            chunk_records = ReplayRecords(file.read_row_group(chunk), lineage)
+            for value, key, headers, partition, timestamp in chunk_records.messages():
                 _send(producer, stage.topic, value, key, headers=headers, partition=partition, timestamp=timestamp)
                 written += 1
     if left := producer.flush(_FLUSH_SECONDS):

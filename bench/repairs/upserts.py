@@ -76,7 +76,7 @@ def measured(folder: Path, data: DataSet, rounds: int, report: Callable[[str], N
     with PostgresServer(folder / "postgres") as server, Side(UPSERT, upsert) as ours, Side(COPY, copy) as theirs:
         store, journal = (create_database(server.dsn, f"{name}_{data.records}") for name in ("store", "journal"))
         migrate(journal)
-        found = {
+        series = {
             (part, side.name): Series(part=part, side=side.name, data=data)
             for part in (MISSING, MISMATCHED)
             for side in (ours, theirs)
@@ -88,9 +88,9 @@ def measured(folder: Path, data: DataSet, rounds: int, report: Callable[[str], N
                 for side in (ours, theirs) if number % 2 else (theirs, ours):
                     cost = side.run(cast(Any, stage), plan)
                     report(f"{part:17} {data.title:18} {side.name:10} {cost.wall_seconds:6.2f} s")
-                    found[part, side.name].warm.extend([cost] if number else [])
+                    series[part, side.name].warm.extend([cost] if number else [])
                 _require_agreement(stage, data)
-        yield from found.values()
+        yield from series.values()
 
 
 def _make_stage(store: str, journal: str, folder: Path, data: DataSet, *, number: int, step: int) -> Stage:
@@ -152,8 +152,8 @@ def _expected(row: Mapping[str, Any]) -> tuple[ExpectedValue, ...]:
 def _before(stage: Stage) -> dict[str, tuple[TableRow, ...]]:
     """Return what a plan sees of each key."""
     query = sql.SQL("select flight_id, tableoid::bigint, ctid::text, row_to_json(t)::text from {} as t")
-    found = _run(stage, query.format(sql.Identifier(stage.table)))
-    return {key: (TableRow(table_oid=oid, ctid=ctid, text=text),) for key, oid, ctid, text in found}
+    rows = _run(stage, query.format(sql.Identifier(stage.table)))
+    return {key: (TableRow(table_oid=oid, ctid=ctid, text=text),) for key, oid, ctid, text in rows}
 
 
 def upsert(stage: Stage, plan: Plan) -> int:

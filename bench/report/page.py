@@ -23,7 +23,7 @@ that followed each other. Processor time is user and system time of all processe
 
 def page(results: Results) -> str:
     """Return the whole page, in Markdown."""
-    series = [one for measured in results.values() for one in measured.series]
+    series = [runs for measured in results.values() for runs in measured.series]
     parts = [
         f"# Benchmarks\n\n{_ABOUT}",
         "## Machines\n\n" + _machines(results),
@@ -66,8 +66,8 @@ _WITHOUT_MEMORY = (FORMAT, ELEMENTS, WINDOW, SCALE, CLUSTER_WINDOW, HISTORY, LAT
 def _memory(series: Sequence[Series]) -> str:
     head = "| part | side | data | Python's peak MiB | the Java machine's peak MiB |\n|---|---|---|---|---|\n"
     rows = [
-        [one.part, one.side, one.data.title, mib(one.peak("python_bytes")), mib(one.peak("jvm_bytes"))]
-        for one in series
-        if one.part != "scan" and not one.part.startswith(_WITHOUT_MEMORY)
+        [runs.part, runs.side, runs.data.title, mib(runs.peak("python_bytes")), mib(runs.peak("jvm_bytes"))]
+        for runs in series
+        if runs.part != "scan" and not runs.part.startswith(_WITHOUT_MEMORY)
     ]
     return head + table(rows)

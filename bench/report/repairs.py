@@ -17,8 +17,8 @@ def replays(series: Sequence[Series]) -> str:
         "| × processor time |\n|---|---|---|---|---|---|---|\n"
     )
     rows = []
-    for ours in (one for one in series if one.side == REPLAY and one.part == "replay"):
-        theirs = next(one for one in series if (one.part, one.side, one.data) == ("replay", PRODUCER, ours.data))
+    for ours in (runs for runs in series if runs.side == REPLAY and runs.part == "replay"):
+        theirs = next(runs for runs in series if (runs.part, runs.side, runs.data) == ("replay", PRODUCER, ours.data))
         rows.append(
             [
                 ours.data.title,
@@ -40,8 +40,8 @@ def upserts(series: Sequence[Series]) -> str:
         "|---|---|---|---|---|---|---|\n"
     )
     rows = []
-    for ours in (one for one in series if one.side == UPSERT and one.part in (MISSING, MISMATCHED)):
-        theirs = next(one for one in series if (one.part, one.side, one.data) == (ours.part, COPY, ours.data))
+    for ours in (runs for runs in series if runs.side == UPSERT and runs.part in (MISSING, MISMATCHED)):
+        theirs = next(runs for runs in series if (runs.part, runs.side, runs.data) == (ours.part, COPY, ours.data))
         rows.append(
             [
                 ours.data.title,
@@ -61,13 +61,13 @@ def findings(series: Sequence[Series]) -> str:
     head = "| findings | step | s | processor time s | peak MiB |\n|---|---|---|---|---|\n"
     rows = [
         [
-            millions(one.data.records),
-            one.part.removeprefix(FINDINGS),
-            f"{one.median('wall_seconds'):.1f}",
-            f"{one.median('cpu_seconds'):.1f}",
-            peak_mib(one),
+            millions(runs.data.records),
+            runs.part.removeprefix(FINDINGS),
+            f"{runs.median('wall_seconds'):.1f}",
+            f"{runs.median('cpu_seconds'):.1f}",
+            peak_mib(runs),
         ]
-        for one in series
-        if one.part.startswith(FINDINGS)
+        for runs in series
+        if runs.part.startswith(FINDINGS)
     ]
     return head + table(rows)

@@ -12,10 +12,10 @@ def table(rows: Iterable[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def seconds(one: Series) -> str:
+def seconds(runs: Series) -> str:
     """Return the median of the warm runs, and their range."""
-    low, high = one.range("wall_seconds")
-    return f"{one.median('wall_seconds'):.2f} ({low:.2f}–{high:.2f})"
+    low, high = runs.range("wall_seconds")
+    return f"{runs.median('wall_seconds'):.2f} ({low:.2f}–{high:.2f})"
 
 
 def cold_seconds(ours: Series, theirs: Series) -> str:
@@ -25,11 +25,11 @@ def cold_seconds(ours: Series, theirs: Series) -> str:
     return f"{ours.cold.wall_seconds:.2f} against {theirs.cold.wall_seconds:.2f}"
 
 
-def first_run(ours: Series, one: Series) -> tuple[str, str]:
+def first_run(ours: Series, runs: Series) -> tuple[str, str]:
     """Return the first run of a side, and how many times as long as ours it took; nothing where it was not measured."""
-    if ours.cold is None or one.cold is None:
+    if ours.cold is None or runs.cold is None:
         return "", ""
-    return f"{one.cold.wall_seconds:.2f}", f"**{one.cold.wall_seconds / ours.cold.wall_seconds:.2f}**"
+    return f"{runs.cold.wall_seconds:.2f}", f"**{runs.cold.wall_seconds / ours.cold.wall_seconds:.2f}**"
 
 
 def per_second(records: float) -> str:
@@ -42,6 +42,6 @@ def mib(size_bytes: float) -> str:
     return f"{size_bytes / _MIB:.0f}"
 
 
-def peak_mib(one: Series) -> str:
+def peak_mib(runs: Series) -> str:
     """Return the most memory that all processes of a side held, Java and Python, in MiB."""
-    return mib(one.peak("python_bytes") + one.peak("jvm_bytes"))
+    return mib(runs.peak("python_bytes") + runs.peak("jvm_bytes"))

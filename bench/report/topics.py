@@ -19,8 +19,8 @@ def duels(series: Sequence[Series], part: str) -> str:
         "| × processor time | first run in a session s |\n|---|---|---|---|---|---|---|---|\n"
     )
     rows = []
-    for ours in (one for one in series if one.part == part and one.side == KAFKA_LOG):
-        theirs = next(one for one in series if (one.part, one.side, one.data) == (part, CONNECTOR, ours.data))
+    for ours in (runs for runs in series if runs.part == part and runs.side == KAFKA_LOG):
+        theirs = next(runs for runs in series if (runs.part, runs.side, runs.data) == (part, CONNECTOR, ours.data))
         rows.append(
             [
                 ours.data.title,
@@ -41,14 +41,14 @@ def scans(series: Sequence[Series]) -> str:
     head = "| data | checksums | s | M records/s | M records per processor second |\n|---|---|---|---|---|\n"
     rows = [
         [
-            one.data.title,
-            one.side,
-            seconds(one),
-            per_second(one.records_per_second),
-            per_second(one.records_per_cpu_second),
+            runs.data.title,
+            runs.side,
+            seconds(runs),
+            per_second(runs.records_per_second),
+            per_second(runs.records_per_cpu_second),
         ]
-        for one in series
-        if one.part == "scan"
+        for runs in series
+        if runs.part == "scan"
     ]
     return head + table(rows)
 
@@ -60,8 +60,8 @@ def snapshots(series: Sequence[Series]) -> str:
         "| × processor time | written MiB | first run in a session s |\n|---|---|---|---|---|---|---|---|---|\n"
     )
     rows = []
-    for ours in (one for one in series if one.part == "snapshot" and one.side == MAKEWHOLE):
-        theirs = next(one for one in series if (one.part, one.side, one.data) == ("snapshot", BY_HAND, ours.data))
+    for ours in (runs for runs in series if runs.part == "snapshot" and runs.side == MAKEWHOLE):
+        theirs = next(runs for runs in series if (runs.part, runs.side, runs.data) == ("snapshot", BY_HAND, ours.data))
         rows.append(
             [
                 ours.data.title,
@@ -83,15 +83,15 @@ def formats(series: Sequence[Series]) -> str:
     head = "| format | records | side | s | M records/s | M records per processor second |\n|---|---|---|---|---|---|\n"
     rows = [
         [
-            one.part.removeprefix(FORMAT),
-            millions(one.data.records),
-            one.side,
-            seconds(one),
-            per_second(one.records_per_second),
-            f"**{per_second(one.records_per_cpu_second)}**",
+            runs.part.removeprefix(FORMAT),
+            millions(runs.data.records),
+            runs.side,
+            seconds(runs),
+            per_second(runs.records_per_second),
+            f"**{per_second(runs.records_per_cpu_second)}**",
         ]
-        for one in series
-        if one.part.startswith(FORMAT)
+        for runs in series
+        if runs.part.startswith(FORMAT)
     ]
     return head + table(rows)
 
@@ -105,8 +105,8 @@ def elements(series: Sequence[Series]) -> str:
         "| × processor time |\n|---|---|---|---|---|---|---|---|\n"
     )
     rows = []
-    for ours in (one for one in series if one.part.startswith(ELEMENTS) and one.side == MAKEWHOLE):
-        peers = (one for one in series if (one.part, one.side, one.data) == (ours.part, EXPLODE, ours.data))
+    for ours in (runs for runs in series if runs.part.startswith(ELEMENTS) and runs.side == MAKEWHOLE):
+        peers = (runs for runs in series if (runs.part, runs.side, runs.data) == (ours.part, EXPLODE, ours.data))
         theirs = next(peers, None)
         rows.append(
             [

@@ -19,21 +19,23 @@ def windows(series: Sequence[Series]) -> str:
         "| orders | keys wrong | side | s | × time | first run s | × first run | processor time s "
         "| × processor time | peak MiB |\n|---|---|---|---|---|---|---|---|---|---|\n"
     )
-    found = [one for one in series if one.part.startswith(WINDOW)]
+    sides = [runs for runs in series if runs.part.startswith(WINDOW)]
     rows = []
-    for one in found:
-        ours = next(other for other in found if (other.part, other.data, other.side) == (one.part, one.data, MAKEWHOLE))
+    for runs in sides:
+        ours = next(
+            other for other in sides if (other.part, other.data, other.side) == (runs.part, runs.data, MAKEWHOLE)
+        )
         rows.append(
             [
-                millions(one.data.records),
-                one.part.removeprefix(WINDOW),
-                one.side,
-                seconds(one),
-                f"**{ratio(ours, one, 'wall_seconds'):.2f}**",
-                *first_run(ours, one),
-                f"{one.median('cpu_seconds'):.1f}",
-                f"{ratio(ours, one, 'cpu_seconds'):.2f}",
-                peak_mib(one),
+                millions(runs.data.records),
+                runs.part.removeprefix(WINDOW),
+                runs.side,
+                seconds(runs),
+                f"**{ratio(ours, runs, 'wall_seconds'):.2f}**",
+                *first_run(ours, runs),
+                f"{runs.median('cpu_seconds'):.1f}",
+                f"{ratio(ours, runs, 'cpu_seconds'):.2f}",
+                peak_mib(runs),
             ]
         )
     return head + table(rows)
@@ -45,25 +47,25 @@ def scales(series: Sequence[Series]) -> str:
         "| orders | keys wrong | s | s per million | × time per record | processor time s per million "
         "| × processor time per record | peak MiB |\n|---|---|---|---|---|---|---|---|\n"
     )
-    sizes = [one for one in series if one.part.startswith(SCALE)]
+    sizes = [runs for runs in series if runs.part.startswith(SCALE)]
     rows = [
         [
-            millions(one.data.records),
-            one.part.removeprefix(SCALE),
-            seconds(one),
-            f"{_per_million(one, 'wall_seconds'):.2f}",
-            f"**{_per_million(one, 'wall_seconds') / _per_million(sizes[0], 'wall_seconds'):.2f}**",
-            f"{_per_million(one, 'cpu_seconds'):.2f}",
-            f"{_per_million(one, 'cpu_seconds') / _per_million(sizes[0], 'cpu_seconds'):.2f}",
-            peak_mib(one),
+            millions(runs.data.records),
+            runs.part.removeprefix(SCALE),
+            seconds(runs),
+            f"{_per_million(runs, 'wall_seconds'):.2f}",
+            f"**{_per_million(runs, 'wall_seconds') / _per_million(sizes[0], 'wall_seconds'):.2f}**",
+            f"{_per_million(runs, 'cpu_seconds'):.2f}",
+            f"{_per_million(runs, 'cpu_seconds') / _per_million(sizes[0], 'cpu_seconds'):.2f}",
+            peak_mib(runs),
         ]
-        for one in sizes
+        for runs in sizes
     ]
     return head + table(rows)
 
 
-def _per_million(one: Series, figure: str) -> float:
-    return one.median(figure) / (one.data.records / 1e6)
+def _per_million(runs: Series, figure: str) -> float:
+    return runs.median(figure) / (runs.data.records / 1e6)
 
 
 def on_cluster(series: Sequence[Series]) -> str:
@@ -73,19 +75,21 @@ def on_cluster(series: Sequence[Series]) -> str:
         f"| {CLUSTER} processor time s | × processor time | {LOCAL} peak MiB | {CLUSTER} peak MiB |\n"
         "|---|---|---|---|---|---|---|---|---|---|\n"
     )
-    windows = [one for one in series if one.part.startswith(CLUSTER_WINDOW)]
+    windows = [runs for runs in series if runs.part.startswith(CLUSTER_WINDOW)]
     rows = []
-    for one in (one for one in windows if one.side == LOCAL):
-        many = next(other for other in windows if (other.part, other.data, other.side) == (one.part, one.data, CLUSTER))
+    for local in (runs for runs in windows if runs.side == LOCAL):
+        many = next(
+            other for other in windows if (other.part, other.data, other.side) == (local.part, local.data, CLUSTER)
+        )
         rows.append(
             [
-                millions(one.data.records),
-                one.part.removeprefix(CLUSTER_WINDOW),
-                *(seconds(side) for side in (one, many)),
-                f"**{ratio(one, many, 'wall_seconds'):.2f}**",
-                *(f"{side.median('cpu_seconds'):.1f}" for side in (one, many)),
-                f"{ratio(one, many, 'cpu_seconds'):.2f}",
-                *(peak_mib(side) for side in (one, many)),
+                millions(local.data.records),
+                local.part.removeprefix(CLUSTER_WINDOW),
+                *(seconds(side) for side in (local, many)),
+                f"**{ratio(local, many, 'wall_seconds'):.2f}**",
+                *(f"{side.median('cpu_seconds'):.1f}" for side in (local, many)),
+                f"{ratio(local, many, 'cpu_seconds'):.2f}",
+                *(peak_mib(side) for side in (local, many)),
             ]
         )
     return head + table(rows)
@@ -98,10 +102,10 @@ def histories(series: Sequence[Series]) -> str:
         "| early peak MiB | late peak MiB |\n"
         "|---|---|---|---|---|---|---|---|---|\n"
     )
-    days = [one for one in series if one.part.startswith(HISTORY)]
+    days = [day for day in series if day.part.startswith(HISTORY)]
     rows = []
-    for early in (one for one in days if one.part == f"{HISTORY}{EARLY}"):
-        late = next(one for one in days if one.data == early.data and one.part != early.part)
+    for early in (day for day in days if day.part == f"{HISTORY}{EARLY}"):
+        late = next(day for day in days if day.data == early.data and day.part != early.part)
         rows.append(
             [
                 millions(early.data.records),
@@ -111,7 +115,7 @@ def histories(series: Sequence[Series]) -> str:
                 seconds(late),
                 f"**{late.median('wall_seconds') / early.median('wall_seconds'):.2f}**",
                 f"{late.median('cpu_seconds') / early.median('cpu_seconds'):.2f}",
-                *(peak_mib(one) for one in (early, late)),
+                *(peak_mib(day) for day in (early, late)),
             ]
         )
     return head + table(rows)
@@ -121,7 +125,7 @@ def latencies(series: Sequence[Series]) -> str:
     """Return the table of small windows through Airflow, step by step."""
     head = f"| orders | {' | '.join(f'{name} s' for name in COLUMNS)} |\n|---{'|---' * len(COLUMNS)}|\n"
     rows = []
-    for one in (one for one in series if one.part == LATENCY + VERDICT):
-        parts = {other.part: other for other in series if other.data == one.data}
-        rows.append([millions(one.data.records), *(seconds(parts[LATENCY + name]) for name in COLUMNS)])
+    for verdict in (runs for runs in series if runs.part == LATENCY + VERDICT):
+        parts = {other.part: other for other in series if other.data == verdict.data}
+        rows.append([millions(verdict.data.records), *(seconds(parts[LATENCY + name]) for name in COLUMNS)])
     return head + table(rows)

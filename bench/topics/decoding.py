@@ -23,14 +23,14 @@ def duel(
     sides: Mapping[str, Callable[[], Cost]], part: str, data: DataSet, rounds: int, report: Report
 ) -> Iterator[Series]:
     """Run sides in turn, the one that begins changing from round to round; the first round warms up."""
-    found = {name: Series(part=part, side=name, data=data) for name in sides}
+    series_by_side = {name: Series(part=part, side=name, data=data) for name in sides}
     for number in range(rounds + 1):
         for name in sides if number % 2 == 0 else reversed(list(sides)):
             cost = sides[name]()
             report(f"{part:16} {name:10} {cost.wall_seconds:6.2f} s, {cost.cpu_seconds:6.2f} s of cores")
             if number:
-                found[name].warm.append(cost)
-    yield from found.values()
+                series_by_side[name].warm.append(cost)
+    yield from series_by_side.values()
 
 
 def apart(decoder: Callable[[str], Decode], path: Path, form: str, rows: int) -> Cost:

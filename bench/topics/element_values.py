@@ -152,9 +152,9 @@ def _protobuf() -> Value:
     def value(number: int) -> bytes:
         record = _record(number, _counted)
         made = message(id=record["id"], customer=record["customer"])
-        for one in record["lines"]:
-            added = made.lines.add(**{name: inner for name, inner in one.items() if name != "at"})
-            added.at.seconds = one["at"] // 1000
+        for order_line in record["lines"]:
+            added = made.lines.add(**{name: inner for name, inner in order_line.items() if name != "at"})
+            added.at.seconds = order_line["at"] // 1000
         return bytes(PREFIX + b"\x00" + made.SerializeToString())
 
     return value

@@ -96,11 +96,11 @@ def summed_by_spark(spark: Any, path: str, form: str) -> tuple[int, str]:
     return count, str(total)
 
 
-def _require(found: tuple[int, str], data: DataSet) -> None:
+def _require(totals: tuple[int, str], data: DataSet) -> None:
     amounts = (Decimal(line(number)["amount"]) for number in range(data.records))
     expected = (data.records, str(sum(amounts)))
-    if found != expected:
-        raise RuntimeError(f"{EXPLODE} has {found} elements and cents, and there are {expected}")
+    if totals != expected:
+        raise RuntimeError(f"{EXPLODE} has {totals} elements and cents, and there are {expected}")
 
 
 def _decoder(form: str) -> Decode:

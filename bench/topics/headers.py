@@ -27,9 +27,9 @@ def _scan(bootstrap: str, topic: str, is_crc_checked: bool) -> tuple[int, Cost]:
     wanted = ranges(connection, topic)
     wall, cpu = time.perf_counter(), time.process_time()
     with closing(BrokerLog(connection)) as log:
-        for one in wanted:
-            bounds = LogBounds(log_start=one.lo, stable=one.hi, end=one.hi)
-            work = PartitionScan(log, one, bounds, is_crc_checked=is_crc_checked)
+        for partition_range in wanted:
+            bounds = LogBounds(log_start=partition_range.lo, stable=partition_range.hi, end=partition_range.hi)
+            work = PartitionScan(log, partition_range, bounds, is_crc_checked=is_crc_checked)
             while not work.is_done:
                 work.step()
             records += work.account.data

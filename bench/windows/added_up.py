@@ -81,9 +81,9 @@ def _window(bootstrap: str, home: Path, side: str, orders: int, report: Report) 
         _fill_table(service.database, statement, orders)
         service.write_pipeline(_PIPELINE.format(pipeline=PIPELINE, topic=TOPIC, key=key, group=group))
         counts, cost, seconds = service.run_window(service.open_window(datetime.now(UTC)))
-    found = {verdict: number for (_, verdict), number in counts.items() if number}
-    if found != {"mismatched": orders // _WRONG}:
-        raise RuntimeError(f"{side}: found {found}, planted are {orders // _WRONG} mismatched")
+    verdicts = {verdict: number for (_, verdict), number in counts.items() if number}
+    if verdicts != {"mismatched": orders // _WRONG}:
+        raise RuntimeError(f"{side}: found {verdicts}, planted are {orders // _WRONG} mismatched")
     report(f"{side:10} {cost.wall_seconds:6.1f} s, {cost.cpu_seconds:6.1f} s of cores: {seconds}")
     return cost
 
@@ -130,10 +130,10 @@ def main() -> None:
         server = KafkaServer(Path(scratch) / "kafka")
         try:
             server.start()
-            found = measured(server.bootstrap, Path(scratch), wanted.records // LINES, _report)
+            costs = measured(server.bootstrap, Path(scratch), wanted.records // LINES, _report)
         finally:
             server.stop()
-    print(json.dumps({side: asdict(cost) for side, cost in found.items()}, indent=1))
+    print(json.dumps({side: asdict(cost) for side, cost in costs.items()}, indent=1))
 
 
 if __name__ == "__main__":

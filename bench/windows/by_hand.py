@@ -16,12 +16,12 @@ def compare(points: Points) -> list[tuple[str, str, int]]:
     joined = ledger.join(topic, "order_id", "full_outer").join(store, "order_id", "full_outer")
     counted = joined.select(_verdict("l", "k").alias("first"), _verdict("k", "s").alias("second"))
     rows = counted.groupBy("first", "second").count().collect()
-    found: dict[tuple[str, str], int] = {}
+    counts: dict[tuple[str, str], int] = {}
     for row in rows:
         for hop, verdict in ((LEDGER_HOP, row["first"]), (STORE_HOP, row["second"])):
             if verdict is not None and verdict != "matched":
-                found[hop, verdict] = found.get((hop, verdict), 0) + row["count"]
-    return [(hop, verdict, keys) for (hop, verdict), keys in sorted(found.items())]
+                counts[hop, verdict] = counts.get((hop, verdict), 0) + row["count"]
+    return [(hop, verdict, keys) for (hop, verdict), keys in sorted(counts.items())]
 
 
 def _by_key(rows: DataFrame, side: str) -> DataFrame:

@@ -67,14 +67,14 @@ class Duel:
 
 
 def _by_hand(stage: Stage) -> tuple[Cost, str]:
-    cost, found = _plain_spark(stage, "bench.windows.by_hand", sys.executable)
-    stage.require_planted(BY_HAND, {(hop, verdict): keys for hop, verdict, keys in json.loads(found)})
+    cost, answer = _plain_spark(stage, "bench.windows.by_hand", sys.executable)
+    stage.require_planted(BY_HAND, {(hop, verdict): keys for hop, verdict, keys in json.loads(answer)})
     return cost, ""
 
 
 def _by_datacompy(stage: Stage) -> tuple[Cost, str]:
-    cost, found = _plain_spark(stage, "bench.windows.by_datacompy", str(datacompy_python()))
-    stage.require_rows_apart(DATACOMPY, {hop: tuple(rows) for hop, rows in json.loads(found).items()})
+    cost, answer = _plain_spark(stage, "bench.windows.by_datacompy", str(datacompy_python()))
+    stage.require_rows_apart(DATACOMPY, {hop: tuple(rows) for hop, rows in json.loads(answer).items()})
     return cost, ""
 
 

@@ -84,15 +84,15 @@ def _series(history: History, day: int, costs: list[Cost]) -> Series:
     return Series(part=f"{HISTORY}{day}", side=SIDE, data=DataSet(records=history.orders), warm=costs)
 
 
-def _require(planted: Counts, found: Counts) -> None:
-    if found != planted:
-        raise RuntimeError(f"found {found}, planted are {planted}")
+def _require(planted: Counts, counts: Counts) -> None:
+    if counts != planted:
+        raise RuntimeError(f"found {counts}, planted are {planted}")
 
 
 def _require_place(service: Service, window: Window, key: str, place: str) -> None:
     """Require that the repeated order was found with the place of its first record."""
     with connect(service.journal) as journal:
-        found = [item.finding for item in window_findings.findings(journal, window)]
-    elsewhere = {one.key: one.evidence.get("elsewhere") for one in found}
+        findings = [item.finding for item in window_findings.findings(journal, window)]
+    elsewhere = {finding.key: finding.evidence.get("elsewhere") for finding in findings}
     if elsewhere != {key: [place]}:
         raise RuntimeError(f"found {elsewhere}, planted is {key}, which lies at {place}, too")

@@ -92,9 +92,9 @@ class LakeStage:
         self._require(BY_HAND, {(LAKE_HOP, verdict): keys for verdict, keys in json.loads(line)})
         return cost, ""
 
-    def _require(self, side: str, found: Counts) -> None:
-        if found != self.orders.planted:
-            raise RuntimeError(f"{side}: {self.orders.topic}: found {found}, planted are {self.orders.planted}")
+    def _require(self, side: str, counts: Counts) -> None:
+        if counts != self.orders.planted:
+            raise RuntimeError(f"{side}: {self.orders.topic}: found {counts}, planted are {self.orders.planted}")
 
 
 @contextmanager
@@ -155,10 +155,10 @@ def main() -> None:
         server = KafkaServer(Path(scratch) / "kafka")
         try:
             server.start()
-            found = measured(server.bootstrap, Path(scratch), orders, wanted.runs, _report)
+            duel = measured(server.bootstrap, Path(scratch), orders, wanted.runs, _report)
         finally:
             server.stop()
-    print(json.dumps(found.document(), indent=1))
+    print(json.dumps(duel.document(), indent=1))
 
 
 if __name__ == "__main__":

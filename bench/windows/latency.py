@@ -77,15 +77,17 @@ def _series(stack: Stack, orders: Orders, runs: int, report: Report) -> Iterator
     end = datetime.now(UTC).isoformat()
     for dag in (_ONCALL, f"makewhole_reconcile_{orders.name}"):
         stack.api.wait_for_dag(dag)
-    found = {name: Series(part=LATENCY + name, side=SIDE, data=DataSet(records=orders.number)) for name in COLUMNS}
+    series_by_column = {
+        name: Series(part=LATENCY + name, side=SIDE, data=DataSet(records=orders.number)) for name in COLUMNS
+    }
     for number in range(runs + 1):
         form = {"pipeline": orders.name, "to": end, "plan_only": True, "read_again": True}
         seconds = _window(stack.api, form)
         message = ", ".join(f"{name} {taken:.1f} s" for name, taken in seconds.items())
         report(f"latency  {millions(orders.number):18} {message}{'' if number else ' (not counted)'}")
         for name, taken in seconds.items() if number else ():
-            found[name].warm.append(_wall(taken))
-    yield from found.values()
+            series_by_column[name].warm.append(_wall(taken))
+    yield from series_by_column.values()
 
 
 def _window(api: AirflowApi, form: Mapping[str, Any]) -> dict[str, float]:

@@ -26,17 +26,17 @@ _END_SECONDS = 60.0
 def measured(bootstrap: str, folder: Path, orders: Orders, runs: int, report: Report) -> Iterator[Series]:
     """Measure so many runs of each side, the one that begins changing from round to round."""
     data, part = DataSet(records=orders.number), f"{CLUSTER_WINDOW}{orders.share_of_faults}"
-    found = {side: Series(part=part, side=side, data=data) for side in (LOCAL, CLUSTER)}
+    series_by_side = {side: Series(part=part, side=side, data=data) for side in (LOCAL, CLUSTER)}
     with prepared(bootstrap, folder, orders) as stage, _cluster(stage.service) as cluster:
         sides = {LOCAL: ONE_MACHINE, CLUSTER: _master(cluster, stage.service)}
         for number in range(runs):
             for side in sides if number % 2 == 0 else reversed(sides):
                 cost, message = stage.judged(sides[side])
-                found[side].warm.append(cost)
+                series_by_side[side].warm.append(cost)
                 report(stage.line("cluster", side, cost, message))
                 # The next run has the machine to itself.
                 until(lambda: not cluster.executors(), _END_SECONDS, lambda: "executors of a window that is over")
-    yield from found.values()
+    yield from series_by_side.values()
 
 
 @contextmanager

@@ -101,8 +101,8 @@ class Orders:
     def planted(self) -> Counts:
         """The number of keys of each verdict that is no match."""
         never_sent, changed, never_loaded, loaded_twice, sent_twice = (
-            len(range(one, self.number + 1, self.stride))
-            for one in (_NEVER_SENT, _CHANGED, _NEVER_LOADED, _LOADED_TWICE, _SENT_TWICE)
+            len(range(first, self.number + 1, self.stride))
+            for first in (_NEVER_SENT, _CHANGED, _NEVER_LOADED, _LOADED_TWICE, _SENT_TWICE)
         )
         return {
             (LEDGER_HOP, "missing"): never_sent,

@@ -184,10 +184,10 @@ def main() -> None:
         server = KafkaServer(Path(scratch) / "kafka")
         try:
             server.start()
-            found = measured(server.bootstrap, Path(scratch), orders, wanted.consumers, _report)
+            consumers = measured(server.bootstrap, Path(scratch), orders, wanted.consumers, _report)
         finally:
             server.stop()
-    print(json.dumps(found.document(wanted.consumers), indent=1))
+    print(json.dumps(consumers.document(wanted.consumers), indent=1))
 
 
 if __name__ == "__main__":

@@ -14,10 +14,10 @@ SCALE = "scale "
 
 def measured(bootstrap: str, folder: Path, orders: Orders, runs: int, report: Report) -> Iterator[Series]:
     """Measure so many runs at one size."""
-    found = Series(part=f"{SCALE}{orders.share_of_faults}", side=MAKEWHOLE, data=DataSet(records=orders.number))
+    series = Series(part=f"{SCALE}{orders.share_of_faults}", side=MAKEWHOLE, data=DataSet(records=orders.number))
     with prepared(bootstrap, folder, orders) as stage:
         for _ in range(runs):
             cost, message = stage.judged()
-            found.warm.append(cost)
+            series.warm.append(cost)
             report(stage.line("scale", MAKEWHOLE, cost, message))
-    yield found
+    yield series

@@ -95,8 +95,8 @@ def _rows_of(journal: PgConnection, storage: Storage, window: Window) -> Mapping
     """Return the rows of a window's run of the key index, by bucket."""
     runs = standing_runs(journal, IndexedTopic(pipeline=PIPELINE, point=_TOPIC))
     run: IndexedRun = next(run for run in runs if run.windows == (window.number,))
-    found = {bucket: storage.read_parquet([path], list(STORED)) for bucket, path in run.files.items()}
-    return {bucket: rows for bucket, rows in found.items() if rows is not None}
+    rows_by_bucket = {bucket: storage.read_parquet([path], list(STORED)) for bucket, path in run.files.items()}
+    return {bucket: rows for bucket, rows in rows_by_bucket.items() if rows is not None}
 
 
 def _write_run(

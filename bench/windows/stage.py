@@ -47,9 +47,9 @@ class Stage:
         """Require that a side that compares rows has found those that differ by what was planted, and no others."""
         self._require(side, rows, self.orders.rows_apart)
 
-    def _require(self, side: str, found: Mapping[Any, Any], planted: Mapping[Any, Any]) -> None:
-        if found != planted:
-            raise RuntimeError(f"{side}: {self.orders.name}: found {found}, planted are {planted}")
+    def _require(self, side: str, outcome: Mapping[Any, Any], planted: Mapping[Any, Any]) -> None:
+        if outcome != planted:
+            raise RuntimeError(f"{side}: {self.orders.name}: found {outcome}, planted are {planted}")
 
     def line(self, part: str, side: str, cost: Cost, message: str = "") -> str:
         """Return the line that reports a run."""

@@ -26,7 +26,12 @@ def main() -> None:
     parser.add_argument("--master", required=True)
     parser.add_argument("--conf", action="append", default=[])
     wanted, window = parser.parse_known_args()
-    settings = [*_SETTINGS, "--master", wanted.master, *(part for one in wanted.conf for part in ("--conf", one))]
+    settings = [
+        *_SETTINGS,
+        "--master",
+        wanted.master,
+        *(part for setting in wanted.conf for part in ("--conf", setting)),
+    ]
     submit = str(Path(sys.executable).with_name("spark-submit"))
     command = [submit, *settings, str(_JOBS / f"{STEPS[0]}.py"), *window, "--through", STEPS[-1]]
     began, moments, lines = time.perf_counter(), [0.0], list[str]()

@@ -86,7 +86,7 @@ class ExactWriter:
     def next_offset(self, partition: int) -> int:
         """Return the offset behind the last file of a partition; 0: there is none."""
         named = (FileOfOffsets.of_name(entry.name) for entry in self.store.list())
-        own = [one.last for one in named if one and (one.topic, one.partition) == (self.topic, partition)]
+        own = [file.last for file in named if file and (file.topic, file.partition) == (self.topic, partition)]
         return max(own, default=-1) + 1
 
     def _write_file(self, partition: int, first: int) -> int | None:
@@ -96,7 +96,7 @@ class ExactWriter:
             return None
         self.at(READ, messages)
         last = self._claim(partition, first, messages[-1].offset() or 0)
-        messages = [one for one in messages if (one.offset() or 0) <= last]
+        messages = [message for message in messages if (message.offset() or 0) <= last]
         if (messages[-1].offset() or 0) < last:  # another writer had read further
             messages = list(self._read(partition, first, last))
         self.at(CLAIMED, messages)
