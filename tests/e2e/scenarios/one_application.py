@@ -115,14 +115,14 @@ def killed(stage: Stage, shop: ScenarioShop) -> Killed:
         in_snapshot.wait(stage, run)
         window = f"select from makewhole.window where pipeline = '{shop.name}' for no key update"
         with Obstacle(journal, window) as in_reconcile:
-            jobs = [_kill(shop)]
+            jobs = [_kill(stage, run, shop)]
             in_snapshot.remove()
             in_reconcile.wait(stage, run)
             with Obstacle(journal, _ANSWER.format(pipeline=shop.name)) as in_validate:
-                jobs.append(_kill(shop))
+                jobs.append(_kill(stage, run, shop))
                 in_reconcile.remove()
                 in_validate.wait(stage, run)
-                jobs.append(_kill(shop))
+                jobs.append(_kill(stage, run, shop))
     stage.ended(run, "success")
     return Killed(ended=_ended(stage, run), jobs=tuple(jobs))
 
@@ -153,15 +153,19 @@ class Obstacle:
         self._connection.close()
 
 
-def _kill(shop: ScenarioShop) -> str:
-    """Kill the Spark application of a shop with everything that it started; return the name of its job."""
-    found = [one for one in psutil.process_iter(["cmdline"]) if _is_application(one.info["cmdline"], shop)]
-    assert len(found) == 1, [one.info["cmdline"] for one in found]
-    job = next(part for part in found[0].info["cmdline"] if part.endswith(".py"))
-    for process in (*found[0].children(recursive=True), found[0]):
+def _kill(stage: Stage, run: Run, shop: ScenarioShop) -> str:
+    """Kill the Spark application of a shop with everything that it started, once there is one: a command of another
+    scenario may have waited for the obstacle before it. Return the name of its job."""
+    [application] = until(lambda: _applications(shop) or None, RUN_SECONDS, lambda: stage.story(run))
+    job = next(part for part in application.info["cmdline"] if part.endswith(".py"))
+    for process in (*application.children(recursive=True), application):
         with suppress(psutil.NoSuchProcess):
             process.kill()
     return Path(job).stem
+
+
+def _applications(shop: ScenarioShop) -> list[psutil.Process]:
+    return [process for process in psutil.process_iter(["cmdline"]) if _is_application(process.info["cmdline"], shop)]
 
 
 def _is_application(command: list[str] | None, shop: ScenarioShop) -> bool:
