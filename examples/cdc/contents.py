@@ -19,6 +19,7 @@ def orders_in_topic(systems: Systems) -> Counter[str]:
             "bootstrap.servers": systems.bootstrap,
             "group.id": "cdc-verify",
             "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
             "enable.partition.eof": True,
         }
     )

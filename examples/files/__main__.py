@@ -22,6 +22,7 @@ def main() -> None:
             "group.id": f"files-{topic}",
             "isolation.level": "read_committed",
             "enable.auto.commit": False,
+            "auto.offset.reset": "error",  # records that were deleted before they were written are not skipped
             "enable.partition.eof": True,
         }
     )

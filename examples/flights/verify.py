@@ -46,6 +46,7 @@ def topic_keys(systems: Systems) -> Counter[str]:
             "group.id": "flights-verify",
             "isolation.level": "read_committed",
             "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
             "enable.partition.eof": True,
         }
     )

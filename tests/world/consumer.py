@@ -12,6 +12,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from tests.world.topics import left_open
 
 Isolation = Literal["read_committed", "read_uncommitted"]
+Reset = Literal["earliest", "latest", "error"]
 _SILENCE_SECONDS = 60.0
 _COORDINATOR_COMES = (
     KafkaError.NOT_COORDINATOR,
@@ -75,13 +76,17 @@ def _bytes(value: str | bytes | None) -> bytes | None:
 
 
 @contextmanager
-def consumer(bootstrap: str, group: str = "unused", isolation: Isolation = "read_committed") -> Iterator[Consumer]:
-    """Open a consumer that commits nothing by itself and says when it is at an end."""
+def consumer(
+    bootstrap: str, group: str = "unused", isolation: Isolation = "read_committed", reset: Reset = "latest"
+) -> Iterator[Consumer]:
+    """Open a consumer that commits nothing by itself and says when it is at an end. `reset`: where it goes on when the
+    offset that it asks for is gone, or never was; `latest` is the default of Kafka's clients."""
     client = Consumer(
         {
             "bootstrap.servers": bootstrap,
             "group.id": group,
             "isolation.level": isolation,
+            "auto.offset.reset": reset,
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "fetch.wait.max.ms": 50,
@@ -134,8 +139,11 @@ def read_to_end(
 
 
 def read_all(bootstrap: str, topic: str, isolation: Isolation = "read_committed") -> list[Message]:
-    """Read every record that a consumer of this isolation is given."""
-    with consumer(bootstrap, isolation=isolation) as client:
+    """Read every record that a consumer of this isolation is given.
+
+    Retention may delete the first ones between the answer where the log begins and the reading from there.
+    """
+    with consumer(bootstrap, isolation=isolation, reset="earliest") as client:
         return list(read_to_end(client, topic))
 
 

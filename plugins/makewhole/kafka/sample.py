@@ -18,6 +18,7 @@ _SETTINGS: Mapping[str, Any] = {
     "group.id": "makewhole-init",
     "enable.auto.commit": False,
     "isolation.level": "read_committed",
+    "auto.offset.reset": "earliest",
     "log_level": 0,
 }
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from random import Random
 
 import pytest
-from confluent_kafka import Message, TopicPartition
+from confluent_kafka import KafkaException, Message, TopicPartition
 
 from examples.files.writer import CLAIMED, DONE, PUBLISHED, READ
 from makewhole.model.window import WindowState
@@ -33,7 +33,7 @@ def write(shop: FilesShop, *, dies_at: tuple[int, str] | None = None, most: int 
         if (file, step) == dies_at:
             raise DiedError
 
-    with consumer(shop.bootstrap, f"{group}-{shop.topic}") as client:
+    with consumer(shop.bootstrap, f"{group}-{shop.topic}", reset="error") as client:
         writer = OrdersWriter(client=client, store=shop.place.store, topic=shop.topic, schema=ORDERS, most=most, at=at)
         try:
             writer.write_to_end()
@@ -108,6 +108,17 @@ def test_the_group_follows_a_file_behind_which_its_writer_died(shop: FilesShop) 
     assert write(shop)
 
     assert reached(shop) == 10
+
+
+def test_records_that_are_deleted_before_they_are_written_are_not_skipped(shop: FilesShop) -> None:
+    shop.send(orders(range(10)))
+    assert not write(shop, dies_at=(0, DONE), most=4)
+    shop.delete_records({0: 7})
+
+    with pytest.raises(KafkaException, match="_AUTO_OFFSET_RESET"):
+        write(shop)
+
+    assert positions(shop) == [(0, offset) for offset in range(4)]
 
 
 def reached(shop: FilesShop) -> int:

@@ -23,7 +23,7 @@ def consume(
     bootstrap: str, topic: str, partition: int = 0, start: int = OFFSET_BEGINNING
 ) -> list[tuple[int, bytes | None, bytes | None]]:
     """Return (offset, key, value) of every record of a partition that a read_committed consumer sees."""
-    with consumer(bootstrap) as client:
+    with consumer(bootstrap, reset="earliest") as client:
         records = [Record.of(message) for message in read_to_end(client, topic, {partition: start}, [partition])]
     return [(record.offset, record.key, record.value) for record in records]
 
