@@ -84,7 +84,7 @@ class Enumeration:
         if phase in _LIKE:
             self.graph(_LIKE[phase])
         begin = {graph.start.fingerprint for graph in self._graphs.values()}
-        before = [self._graphs[one] for one in PHASES[: PHASES.index(phase)] if one in self._graphs]
+        before = [self._graphs[earlier] for earlier in PHASES[: PHASES.index(phase)] if earlier in self._graphs]
         return begin.union(*(graph.states for graph in before))
 
     def is_explored(self, phase: str) -> bool:

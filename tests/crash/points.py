@@ -52,5 +52,5 @@ def complaints(section: str, counts: Counts) -> Iterator[str]:
 def _everything() -> dict[str, dict[str, int]]:
     if not RECORDED.exists():
         return {}
-    found: dict[str, dict[str, int]] = json.loads(RECORDED.read_text(encoding="utf-8"))
-    return found
+    steps_of_points: dict[str, dict[str, int]] = json.loads(RECORDED.read_text(encoding="utf-8"))
+    return steps_of_points

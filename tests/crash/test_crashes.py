@@ -239,11 +239,11 @@ def _alive(enumeration: Enumeration, phase: str) -> list[tuple[str, tuple[Any, .
 def _pairs(enumeration: Enumeration, phase: str) -> list[tuple[int, KnownState, int]]:
     """(point of the zombie, what the second one does, point of the second one): each around its changes."""
     graph = enumeration.graph(phase)
-    found = []
+    cases = []
     for point in graph.start.points(graph.start.changes):
         known = graph.states[graph.start.state_at(point)]
-        found += [(point, known, 2 * change + 1) for change in known.changes]
-    return found
+        cases += [(point, known, 2 * change + 1) for change in known.changes]
+    return cases
 
 
 def _requests(enumeration: Enumeration, phase: str) -> list[tuple[Api, int]]:
@@ -253,5 +253,7 @@ def _requests(enumeration: Enumeration, phase: str) -> list[tuple[Api, int]]:
     counted = enumeration.do(phase, "requests to Kafka counted", runs, points=0)
     most = counted[0] | counted[1] | counted[2] | counted[3]
     for api in most:
-        assert api in UNSTEADY or {one[api] for one in counted} == {most[api]}, f"{api.name}: not the same in each run"
+        assert api in UNSTEADY or {count[api] for count in counted} == {most[api]}, (
+            f"{api.name}: not the same in each run"
+        )
     return [(api, number) for api in sorted(most) for number in range(1, most[api] + 1)]

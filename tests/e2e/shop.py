@@ -146,12 +146,12 @@ class ScenarioShop:
 
     def lineage(self) -> dict[str, set[str]]:
         """Return the orders of the records that say they are replays, by the plan that they name."""
-        found: dict[str, set[str]] = {}
+        keys: dict[str, set[str]] = {}
         for record in self._log():
             plan = dict(record.headers).get("makewhole-plan")
             if plan is not None:
-                found.setdefault(plan.decode(), set()).add(record.key_text)
-        return found
+                keys.setdefault(plan.decode(), set()).add(record.key_text)
+        return keys
 
     def _log(self) -> list[Record]:
         records = read_settled(self._bootstrap, self.topic)

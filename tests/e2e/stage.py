@@ -50,10 +50,10 @@ def until(
     """Look again and again until something is there; return it. `what` names it for the message when it does not
     come. `every`: seconds between two looks."""
     deadline = time.monotonic() + seconds
-    while (found := look()) is None:
+    while (answer := look()) is None:
         assert time.monotonic() < deadline, f"not within {seconds:g} s: {what()}"
         time.sleep(every)
-    return found
+    return answer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,10 +139,10 @@ class Stage:
 
     def result_of(self, run: Run, task: str) -> Mapping[str, Any]:
         """The result of a task of a run."""
-        found: Mapping[str, Any] = self.get(
+        returned: Mapping[str, Any] = self.get(
             f"{run.path}/taskInstances/{task}/xcomEntries/return_value", deserialize="true"
         )["value"]
-        return found
+        return returned
 
     def journal(self, statement: str, *parameters: Any) -> Rows:
         """Run plain SQL in the journal."""
@@ -246,9 +246,9 @@ class Stage:
 
     def story(self, run: Run) -> str:
         """Return what became of a run, with the ends of the logs of what failed, waits, or was tried again."""
-        found = self._instances(run)
-        states = {task["task_id"]: task["state"] for task in found}
-        tries = {task["task_id"]: task["try_number"] for task in found}
+        instances = self._instances(run)
+        states = {task["task_id"]: task["state"] for task in instances}
+        tries = {task["task_id"]: task["try_number"] for task in instances}
         tails = [
             f"--- {task}\n" + "\n".join(self.log(run, task).splitlines()[-_LOG_LINES:])
             for task, state in states.items()

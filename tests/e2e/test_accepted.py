@@ -38,6 +38,6 @@ def test_consumers_see_the_certificate_and_then_its_revocation_at_the_assets(acc
     (certified,), (revoked,) = accepted.certified_events, accepted.revoked_events
     assert (certified["window"], certified["verified_window"], certified["head"]) == (1, 1, 1)
     assert certified["verified_until"] == certified["end"]
-    assert [one["revokes"] for one in revoked["revoked"]] == [certified["ordinal"]]
+    assert [revocation["revokes"] for revocation in revoked["revoked"]] == [certified["ordinal"]]
     assert (revoked["verified_window"], revoked["verified_until"], revoked["since"]) == (None, None, certified["start"])
     assert revoked["head"] > certified["head"]

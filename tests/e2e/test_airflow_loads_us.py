@@ -102,9 +102,9 @@ def test_importing_a_dag_file_imports_nothing_that_judges(tmp_path: Path) -> Non
     """
 
     pipelines = in_files(tmp_path / "pipelines")
-    found = in_a_process_of_its_own(program, *map(str, DAG_FILES), **surroundings(tmp_path, pipelines))
+    loaded = in_a_process_of_its_own(program, *map(str, DAG_FILES), **surroundings(tmp_path, pipelines))
 
-    for file, (dags, modules) in zip(DAG_FILES, found, strict=True):
+    for file, (dags, modules) in zip(DAG_FILES, loaded, strict=True):
         assert bool(dags) is (file.name != "makewhole_pipeline_files.py"), file
         assert "airflow" in modules
         assert set(HEAVY) & set(modules) == set(), file

@@ -29,7 +29,7 @@ def test_plan_only_shows_the_plan_changes_nothing_and_exits_with_1(planned: Plan
 
 def test_findings_are_what_was_planted(answered: Answered, stage: Stage) -> None:
     """Takes long: two windows are waited for."""
-    found = stage.journal(
+    findings = stage.journal(
         "select revision, hop, verdict, count(*) from makewhole.finding where pipeline = 'answered' "
         "and revision < 3 group by 1, 2, 3 order by 1, 2, 3"
     )
@@ -39,7 +39,7 @@ def test_findings_are_what_was_planted(answered: Answered, stage: Stage) -> None
         ("outbox→orders", "duplicate", len(MISTAKES.sent_twice)),
         ("outbox→orders", "missing", len(MISTAKES.never_sent)),
     ]
-    assert found == [(revision, *row) for revision in (1, 2) for row in expected]
+    assert findings == [(revision, *row) for revision in (1, 2) for row in expected]
 
 
 def test_who_may_not_answer_is_refused_and_the_plan_goes_on_waiting(answered: Answered) -> None:
@@ -142,7 +142,9 @@ def test_the_journal_says_what_was_seen_and_page_and_command_line_show_the_same(
 
 def _characters(text: str) -> Counter[str]:
     """Count what a text in Markdown shows, or one that it was drawn as: cells of tables may go on in the next line."""
-    return Counter(one for one in html.unescape(text) if not one.isspace() and one not in "\\-─•*`|")
+    return Counter(
+        character for character in html.unescape(text) if not character.isspace() and character not in "\\-─•*`|"
+    )
 
 
 def test_the_page_forecasts_what_was_done_and_shows_no_key(answered: Answered) -> None:

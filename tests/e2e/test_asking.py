@@ -31,8 +31,8 @@ def on_a_laptop(stage: Stage, *arguments: str) -> subprocess.CompletedProcess[st
 
 
 def without_ages(text: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(text)
-    return {name: value for name, value in found.items() if name not in ("prepared", "open")}
+    document: dict[str, Any] = json.loads(text)
+    return {name: value for name, value in document.items() if name not in ("prepared", "open")}
 
 
 def test_doctor_says_what_it_could_not_ask_and_how_airflow_can(stage: Stage, observed: Observed) -> None:
@@ -56,7 +56,7 @@ def test_everything_that_a_window_needs_is_asked_by_a_task(stage: Stage, observe
 
     done = on_a_laptop(stage, "check", "--live", "--in-airflow", "--json", file)
 
-    found = json.loads(done.stdout)
-    assert (done.returncode, found["problems"], found["not_asked"]) == (0, [], []), done.stderr
+    document = json.loads(done.stdout)
+    assert (done.returncode, document["problems"], document["not_asked"]) == (0, [], []), done.stderr
     for thing in ("journal", "storage", "signing key", "a task of Airflow about observed", "DAG of observed"):
-        assert thing in found["asked"]
+        assert thing in document["asked"]

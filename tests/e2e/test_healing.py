@@ -42,7 +42,7 @@ def test_a_window_that_fails_again_is_reported_plainly_and_no_later_window_is_op
 
 def test_the_next_run_finishes_the_window_in_error_and_then_its_own(healed: Healed) -> None:
     first, second = healed.windows
-    assert [(one["window"], one["revision"], one["state"], one["reason"]) for one in healed.windows] == [
+    assert [(window["window"], window["revision"], window["state"], window["reason"]) for window in healed.windows] == [
         (1, 1, "certified", None),
         (2, 1, "certified", None),
     ]

@@ -43,7 +43,10 @@ def test_what_would_be_done_is_reported_to_people_and_programs_and_in_the_logs_o
         assert sentence in observed.certify_log
     unanswered = observed.document["unanswered"]
     assert [
-        sentence for one in unanswered for sentence in one["messages"] if "outbox→orders" not in one["messages"][0]
+        sentence
+        for window in unanswered
+        for sentence in window["messages"]
+        if "outbox→orders" not in window["messages"][0]
     ] == (SENTENCES[3:])
     assert unanswered[0] == {
         "from": "outbox",

@@ -12,8 +12,8 @@ NOTHING_SUBMITTED = "this is committed, nothing was submitted"
 
 
 def hops(label: str, keys: int) -> str:
-    one, other = (f"{hop}: {keys} of {keys} matched, 0 pending" for hop in ("outbox→orders", "orders→warehouse"))
-    return f"{label}: {one}; {other}"
+    first, other = (f"{hop}: {keys} of {keys} matched, 0 pending" for hop in ("outbox→orders", "orders→warehouse"))
+    return f"{label}: {first}; {other}"
 
 
 def test_one_application_takes_a_window_to_the_gates_answer(joined: Joined) -> None:

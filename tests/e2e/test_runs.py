@@ -97,7 +97,9 @@ def test_openlineage_gets_the_rows_of_each_point_and_what_holds_of_each_hop(
     assert all(all(assertions.values()) for assertions in held.values())
     assert held[tables[0]] == {"certified": True}
     assert {"outbox-orders.judged", "outbox-orders.missing", "certified"} < set(held["scheduled-orders"])
-    assert [(one["namespace"], one["name"]) for one in event["outputs"]] == [("makewhole", "certified/scheduled")]
+    assert [(output["namespace"], output["name"]) for output in event["outputs"]] == [
+        ("makewhole", "certified/scheduled")
+    ]
 
 
 def test_the_result_of_the_last_task_says_how_far_the_proof_reaches(scheduled: Scheduled) -> None:
@@ -184,7 +186,7 @@ def test_a_backfilled_day_with_mistakes_is_repaired_and_certified(backfilled: Ba
     window = backfilled.windows[0]
     assert (window["state"], window["gate_found"], window["gate"]) == ("certified", "FAIL", "PASS")
     assert (window["plan"]["actions"], window["plan"]["state"]) == (ACTIONS, "done")
-    found = stage.journal(
+    findings = stage.journal(
         "select hop, verdict, key from makewhole.finding where pipeline = 'backfilled' and number = 1 "
         "and outcome in ('repaired', 'contained')"
     )
@@ -192,7 +194,7 @@ def test_a_backfilled_day_with_mistakes_is_repaired_and_certified(backfilled: Ba
     planted |= {("outbox→orders", "duplicate", key) for key in names(MISTAKES.sent_twice)}
     planted |= {("orders→warehouse", "missing", key) for key in names(MISTAKES.never_loaded)}
     planted |= {("orders→warehouse", "duplicate", key) for key in names(MISTAKES.loaded_twice)}
-    assert set(found) == planted
+    assert set(findings) == planted
     assert stage.journal("select count(*) from makewhole.finding where pipeline = 'backfilled'") == [(len(planted),)]
     assert backfilled.tasks[0] == dict.fromkeys((*WAY, "compensate", "verify"), "success") | dict.fromkeys(
         ("approve", "report_watermark"), "skipped"

@@ -16,10 +16,10 @@ KEPT = Path(__file__).parent / "kept"
 def _require_no_fault(target: str, outcome: Outcome) -> None:
     if outcome.fault is None:
         return
-    found = Path(tempfile.mkdtemp(prefix="makewhole-fuzz-")) / target  # pytest removes its own folders too early
-    found.write_bytes(outcome.content)
+    kept_input = Path(tempfile.mkdtemp(prefix="makewhole-fuzz-")) / target  # pytest removes its own folders too early
+    kept_input.write_bytes(outcome.content)
     pytest.fail(
-        f"{target}: input {outcome.tried} has a fault. It stands in {found}; once the fault is mended, keep it as "
+        f"{target}: input {outcome.tried} has a fault. It stands in {kept_input}; once the fault is mended, keep it as "
         f"tests/fuzz/kept/{target}/NAME, NAME saying what it is.\n{outcome.content[:500]!r}\n{outcome.fault}",
         pytrace=False,
     )

@@ -26,7 +26,7 @@ from tests.histories.truth import Copy, Row, Truth
 def differences(history: History, said: Said) -> list[str]:
     """Return everything that makewhole said or did of a window and that was not right."""
     name = f"window {said.scope.number + 1} ({said.state})"
-    found = [
+    wrong = [
         *_of_ranges(said),
         *_of_verdicts(said),
         *_of_certificate(said),
@@ -35,10 +35,10 @@ def differences(history: History, said: Said) -> list[str]:
         *said.unnamed,
     ]
     if not history.is_repairing and any(_written(repair) for repair in said.repairs):
-        found.append("the pipeline only reports, and something was written")
+        wrong.append("the pipeline only reports, and something was written")
     if history.asks and history.answer != "approved" and any(_written(repair) for repair in said.repairs):
-        found.append("the plan was not approved, and something was written")
-    return [f"{name}: {difference}" for difference in found]
+        wrong.append("the plan was not approved, and something was written")
+    return [f"{name}: {difference}" for difference in wrong]
 
 
 def _of_ranges(said: Said) -> Iterator[str]:

@@ -65,11 +65,11 @@ def expect_right(
     `stays`: the events that are no trouble, and are never left out.
     """
     if wrong and request.config.getoption("shrink", default=False):
-        history = shrunk(history, lambda one: bool(play(one)), stays)
+        history = shrunk(history, lambda shorter: bool(play(shorter)), stays)
         wrong = play(history)
-    found = "\n".join(wrong)
+    text = "\n".join(wrong)
     again = f'make histories HISTORIES_ARGS="--histories 1 --seed {history.seed}"'
-    assert not wrong, f"{found}\n{written(history)}\nagain: {again}"
+    assert not wrong, f"{text}\n{written(history)}\nagain: {again}"
 
 
 def written(history: Drawn) -> str:
@@ -94,5 +94,7 @@ def shrunk(history: H, fails: Callable[[H], bool], stays: type) -> H:
 
 
 def _without(history: H, start: int, end: int, stays: type) -> H:
-    events = tuple(one for at, one in enumerate(history.events) if not start <= at < end or isinstance(one, stays))
+    events = tuple(
+        event for at, event in enumerate(history.events) if not start <= at < end or isinstance(event, stays)
+    )
     return replace(history, events=events)  # type: ignore[type-var]

@@ -260,9 +260,10 @@ class Player:
         self.shop.reconcile(self._now)
         self.said[-1].moments.append(self.truth.copy())
         with connect(self.shop.journal) as journal:
-            found = [item.finding for item in window_findings.findings(journal, self._now.window)]
+            findings = [item.finding for item in window_findings.findings(journal, self._now.window)]
         hops = {LEDGER_HOP: "ledger", STORE_HOP: "store"}
-        self.said[-1].found = {(hops[one.hop], one.key): (one.verdict.value, one.cause.value) for one in found}  # type: ignore[misc]
+        answers = ((item, (item.verdict.value, item.cause.value)) for item in findings)
+        self.said[-1].found = {(hops[item.hop], item.key): answer for item, answer in answers}  # type: ignore[misc]
 
     def _validate_step(self, day: int) -> None:
         self._answer = self.shop.validate(self._now).answer
@@ -295,7 +296,7 @@ class Player:
         closed = self.shop.certify(self._now)
         said.state, said.reason = closed.state.value, closed.reason
         with connect(self.shop.journal) as journal:
-            said.incidents = tuple(one.kind.value for one in incidents.of(journal, self._now.window))
+            said.incidents = tuple(incident.kind.value for incident in incidents.of(journal, self._now.window))
         said.gate, said.plan = self._answer and self._answer.value, self._plan
         self._context = None
 

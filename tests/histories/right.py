@@ -60,7 +60,7 @@ class Scope:
 
 def right_answers(moments: Collection[Truth], scope: Scope) -> dict[tuple[HopName, str], set[Answer]]:
     """Return the right answers for every key that exists anywhere, at any of the moments."""
-    found: dict[tuple[HopName, str], set[Answer]] = {}
+    possible: dict[tuple[HopName, str], set[Answer]] = {}
     for truth in moments:
         for key in keys_of(truth):
             for hop, right in ((LEDGER, of_ledger_hop), (STORE, of_store_hop)):
@@ -69,8 +69,8 @@ def right_answers(moments: Collection[Truth], scope: Scope) -> dict[tuple[HopNam
                     answers |= _with_doubt(right(truth, again, key), scope, is_gone=_is_gone(truth, key))
                 if scope.has_gone and _may_be_silent(truth, scope, hop, key):
                     answers.add(None)
-                found.setdefault((hop, key), set()).update(answers)
-    return found
+                possible.setdefault((hop, key), set()).update(answers)
+    return possible
 
 
 def _reading(scope: Scope, hop: HopName, key: str) -> list[Scope]:
@@ -155,14 +155,14 @@ def of_ledger_hop(truth: Truth, scope: Scope, key: str) -> set[Answer]:
         return repeated if in_slice else repeated | {MATCHED}
     counted = until_now or originals or copies
     if counted:
-        found: set[Answer] = {MATCHED if copy.item.cents in cents else MISMATCHED for copy in counted}
-        found = {CONFLICT} if len(cents) > 1 else found
+        answers: set[Answer] = {MATCHED if copy.item.cents in cents else MISMATCHED for copy in counted}
+        answers = {CONFLICT} if len(cents) > 1 else answers
         if key in scope.late and not until_now:  # a row of a moment ago may wait for a record behind the window
-            found |= {PENDING}
+            answers |= {PENDING}
         # Behind an open transaction what is committed is not read either. Of what is gone it is not known that it was.
         is_gone = scope.has_gone and all(copy.offset < truth.starts[copy.partition] for copy in until_now)
         is_open = any(not truth.is_stable(copy) for copy in (originals if is_gone else counted))
-        return found | _unless_erased(truth, key, {scope.waiting(LEDGER, key)}) if is_open else found
+        return answers | _unless_erased(truth, key, {scope.waiting(LEDGER, key)}) if is_open else answers
     is_open = any(copy.status == "open" for copy in truth.copies_of(key))
     waiting: set[Answer] = {scope.waiting(LEDGER, key)} if is_open or key in scope.late else {MISSING}
     return _unless_erased(truth, key, waiting)
@@ -220,8 +220,8 @@ def _of_loaded(truth: Truth, scope: Scope, key: str) -> set[Answer]:
         if len({copy.item.cents for copy in judged if scope.side(copy) == 0}) > 1:
             return {CONFLICT}
         same = {copy.item.cents == rows[0].cents for copy in judged}
-        found: set[Answer] = {MATCHED if is_same else MISMATCHED for is_same in same}
-        return found | {CONFLICT} if len({copy.item.cents for copy in judged}) > 1 else found
+        answers: set[Answer] = {MATCHED if is_same else MISMATCHED for is_same in same}
+        return answers | {CONFLICT} if len({copy.item.cents for copy in judged}) > 1 else answers
     ahead = {is_ahead(truth, copy) for copy in copies if scope.side(copy) <= 0} if scope.has_group else {False}
     if key in scope.seen:
         # In whatever words: it has been there, and is not lost. A record that came again may still be loaded.

@@ -49,7 +49,7 @@ class Said:
     def of(cls, history: History, earlier: Sequence[Self], window: Window, truth: Truth) -> Self:
         """Begin with the ranges that a window was opened with."""
         last = earlier[-1] if earlier else None
-        certified = [one for one in earlier if one.state == "certified"]
+        certified = [before for before in earlier if before.state == "certified"]
         ranges = {part.partition: (part.lo, part.hi) for part in window.ranges["orders"]}
         scope = Scope(
             number=window.number - 1,
@@ -57,11 +57,13 @@ class Said:
             rows=frozenset(),
             handed={hop: last.handed_over(hop) if last else frozenset() for hop in (LEDGER, STORE)},
             has_group=history.has_group,
-            seen=frozenset(key for one in certified for key in one.seen()),
-            restored=frozenset(key for one in earlier for repair in one.repairs for key in repair.restored()),
+            seen=frozenset(key for before in certified for key in before.seen()),
+            restored=frozenset(key for before in earlier for repair in before.repairs for key in repair.restored()),
             overdue={hop: last.overdue(hop, truth.passed) if last else frozenset() for hop in (LEDGER, STORE)},
-            reported=frozenset(key for one in earlier if one.state != "certified" for key in one.wrong_in_store()),
-            perhaps_seen=frozenset(row.key for one in certified for truth in one.moments for row in truth.store),
+            reported=frozenset(
+                key for before in earlier if before.state != "certified" for key in before.wrong_in_store()
+            ),
+            perhaps_seen=frozenset(row.key for before in certified for truth in before.moments for row in truth.store),
         )
         return cls(scope=scope, before=last, opened=truth.copy())
 

@@ -42,18 +42,18 @@ def test_every_answer_of_a_random_history_is_right(seed: int, stage: Stage, requ
         }
         with results.open("a") as file:
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
-    expect_right(history, wrong, lambda one: _play(stage, one)[0], Step, request)
+    expect_right(history, wrong, lambda shorter: _play(stage, shorter)[0], Step, request)
 
 
 def _play(stage: Stage, history: History) -> tuple[list[str], dict[str, float], list[str | None], list[str]]:
     """Play a history to its end, or to the first window that is answered wrongly."""
     said: list[Said] = []
 
-    def noted(one: Said) -> list[str]:
-        said.append(one)
-        return differences(history, one)
+    def noted(latest: Said) -> list[str]:
+        said.append(latest)
+        return differences(history, latest)
 
     with stage(history) as player:
-        wrong = played(lambda check: player.play(lambda one: check(noted(one))))
-    states, reasons = [one.state for one in said], [one.reason for one in said if one.reason]
+        wrong = played(lambda check: player.play(lambda latest: check(noted(latest))))
+    states, reasons = [window.state for window in said], [window.reason for window in said if window.reason]
     return wrong, {name: round(taken, 2) for name, taken in player.seconds.items()}, states, reasons

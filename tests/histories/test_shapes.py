@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.histories, pytest.mark.timeout(120)]
 NewShop = Callable[[int], AbstractContextManager[ReconciledShop]]
 
 
-@pytest.mark.parametrize("record_format", [*FORMATS, *REGISTRY_FORMATS], ids=lambda one: one.name)
+@pytest.mark.parametrize("record_format", [*FORMATS, *REGISTRY_FORMATS], ids=lambda shape: shape.name)
 def test_random_changes_are_found_and_nothing_else(seed: int, record_format: RecordFormat, shops: NewShop) -> None:
     kind, day = Random(seed).choice(STORES), draw_day(seed)
     with shops(Random(seed).randint(1, 3)) as shop:
@@ -37,7 +37,7 @@ def test_random_changes_are_found_and_nothing_else(seed: int, record_format: Rec
         assert {hop: found_verdicts(shop, context, hop) for hop in (LEDGER_HOP, STORE_HOP)} == day.verdicts, kind.name
 
 
-@pytest.mark.parametrize("record_format", [*FORMATS, *REGISTRY_FORMATS], ids=lambda one: one.name)
+@pytest.mark.parametrize("record_format", [*FORMATS, *REGISTRY_FORMATS], ids=lambda shape: shape.name)
 def test_a_store_is_repaired_to_what_was_sent(seed: int, record_format: RecordFormat, shops: NewShop) -> None:
     kind = Random(seed).choice([store for store in STORES if store.is_writable])
     day = draw_day(seed, OF_ROWS)

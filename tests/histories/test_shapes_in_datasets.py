@@ -97,8 +97,8 @@ def _find_repair_and_undo(
 
         context = shop.judge_and_ask_the_gate()
 
-        found = {key: verdict for key, (verdict, _) in shop.found(context, STORE_HOP).items()}
-        assert found == {keys[key]: _VERDICTS[change] for key, change in day.changes.items()}, record_format.name
+        verdicts = {key: verdict for key, (verdict, _) in shop.found(context, STORE_HOP).items()}
+        assert verdicts == {keys[key]: _VERDICTS[change] for key, change in day.changes.items()}, record_format.name
         plan = _repaired(context) if day.changes else None
         assert shop.certify(context).state.value == "certified"
         assert essence(lake.rows(), has_position=has_position) == whole

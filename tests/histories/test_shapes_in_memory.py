@@ -103,8 +103,8 @@ def test_random_changes_of_rows_in_memory_are_found_and_repaired(seed: int, shop
 
     context = shop.judge_and_ask_the_gate()
 
-    found = {key: verdict for key, (verdict, _) in shop.found(context, STORE_HOP).items()}
-    assert found == {key: _VERDICTS[change] for key, change in day.changes.items()}, record_format.name
+    verdicts = {key: verdict for key, (verdict, _) in shop.found(context, STORE_HOP).items()}
+    assert verdicts == {key: _VERDICTS[change] for key, change in day.changes.items()}, record_format.name
     if day.changes:
         assert plan_window(context).plan is not None
         compensate_window(context, lambda _: None)

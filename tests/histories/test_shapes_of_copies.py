@@ -39,8 +39,8 @@ def test_random_changes_of_copies_are_found(seed: int, shops: NewShop) -> None:
     with shops(random.randint(1, 3)) as shop:
         _play(shop, made, day, REPORTS)
         context = shop.judged()
-        found = {hop: found_verdicts(shop, context, hop) for hop in (LEDGER_HOP, STORE_HOP)}
-        assert found == day.verdicts, made.name
+        verdicts = {hop: found_verdicts(shop, context, hop) for hop in (LEDGER_HOP, STORE_HOP)}
+        assert verdicts == day.verdicts, made.name
 
 
 def test_what_a_copy_lacks_is_sent_again_as_it_was(seed: int, shops: NewShop) -> None:

@@ -32,7 +32,7 @@ NewShop = Callable[[int], AbstractContextManager[ReconciledShop]]
 both_semantics = pytest.mark.parametrize("takes_latest", [False, True], ids=["event", "upsert"])
 
 
-@pytest.mark.parametrize("change", LineChange, ids=lambda one: one.value)
+@pytest.mark.parametrize("change", LineChange, ids=lambda kind: kind.value)
 def test_one_change_of_a_line_is_one_finding(seed: int, change: LineChange, shops: NewShop) -> None:
     """An order that a topic has twice is no finding where the latest version counts: then the store has it twice."""
     random = Random(f"one line {seed} {change}")
@@ -42,9 +42,9 @@ def test_one_change_of_a_line_is_one_finding(seed: int, change: LineChange, shop
     hop = chain.last_hop if is_of_store else random.randint(0, chain.last_hop)
     chain.change(change, hop, random)
     with shops(random.randint(1, 3)) as shop:
-        found = _judged(shop, _Play(shop, chain, random))
-        assert [len(verdicts) for verdicts in found] == [int(number == hop) for number in range(len(found))], chain
-        assert found == chain.verdicts, chain
+        judged = _judged(shop, _Play(shop, chain, random))
+        assert [len(verdicts) for verdicts in judged] == [int(number == hop) for number in range(len(judged))], chain
+        assert judged == chain.verdicts, chain
 
 
 @both_semantics
@@ -131,14 +131,14 @@ class _Play:
 
     def found(self, context: WindowContext) -> list[Verdicts]:
         """Return the findings of each hop by key; all other keys are matched."""
-        found = [found_verdicts(self._shop, context, f"{source}→{target}") for source, target in self._hops]
+        judged = [found_verdicts(self._shop, context, f"{source}→{target}") for source, target in self._hops]
         for number, (source, target) in enumerate(self._hops):
             counts = self._shop.counts(context, f"{source}→{target}")
             assert (counts.matched, counts.judged) == (
-                self._chain.keys(number) - len(found[number]),
+                self._chain.keys(number) - len(judged[number]),
                 self._chain.keys(number),
             )
-        return [{tuple(json.loads(key)): verdict for key, verdict in verdicts.items()} for verdicts in found]
+        return [{tuple(json.loads(key)): verdict for key, verdict in verdicts.items()} for verdicts in judged]
 
     def differing_rows(self) -> list[object]:
         """Return the rows that the store has too many or too few."""

@@ -66,8 +66,8 @@ def test_random_changes_are_found_on_the_hops_that_compare_them(seed: int, shops
     with shops(random.randint(1, 3)) as shop:
         _play(shop, kind, day, compared, REPORTS)
         context = shop.judged()
-        found = {hop: found_verdicts(shop, context, hop) for hop in (LEDGER_HOP, STORE_HOP)}
-        assert found == _right(day, compared), (kind.name, compared)
+        judged = {hop: found_verdicts(shop, context, hop) for hop in (LEDGER_HOP, STORE_HOP)}
+        assert judged == _right(day, compared), (kind.name, compared)
 
 
 def test_a_repair_writes_what_its_hop_compares(seed: int, shops: NewShop) -> None:
@@ -91,7 +91,7 @@ def _right(day: ChangedDay, compared: ComparedColumns) -> dict[str, dict[str, st
     """Return the verdicts of a day without those on values that their hop does not compare."""
     sent, records, rows = ({order["id"]: order for order in orders} for orders in (day.ledger, day.records, day.rows))
     ends = {LEDGER_HOP: (sent, records), STORE_HOP: (records, rows)}
-    return {hop: _compared(found, *ends[hop], compared.at(hop)) for hop, found in day.verdicts.items()}
+    return {hop: _compared(verdicts, *ends[hop], compared.at(hop)) for hop, verdicts in day.verdicts.items()}
 
 
 def _compared(

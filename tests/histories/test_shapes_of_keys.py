@@ -37,7 +37,7 @@ _READABLE = [record_format for record_format in FORMATS if record_format.key == 
 """The formats whose values have the id: rows are written whole, and it is no key here."""
 
 
-@pytest.mark.parametrize("coordinates", COORDINATES, ids=lambda one: one.name)
+@pytest.mark.parametrize("coordinates", COORDINATES, ids=lambda kind: kind.name)
 def test_random_changes_of_rows_are_found_by_coordinates_and_repaired(
     seed: int, coordinates: Coordinates, shops: NewShop
 ) -> None:
@@ -48,8 +48,8 @@ def test_random_changes_of_rows_are_found_by_coordinates_and_repaired(
 
         context = shop.judge_and_ask_the_gate()
 
-        found = {key: verdict for key, (verdict, _) in shop.found(context, STORE_HOP).items()}
-        assert found == {keys[key]: _VERDICTS[change] for key, change in day.changes.items()}, record_format.name
+        verdicts = {key: verdict for key, (verdict, _) in shop.found(context, STORE_HOP).items()}
+        assert verdicts == {keys[key]: _VERDICTS[change] for key, change in day.changes.items()}, record_format.name
         if day.changes:
             assert plan_window(context).plan is not None
             compensate_window(context, lambda _: None)

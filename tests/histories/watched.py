@@ -136,18 +136,21 @@ def differences_of_contents(
 ) -> list[str]:
     """Return everything that changed without a plan that names it; of a row that one names, the columns that are not
     compared."""
-    found = [f"{table} is gone" for table in sorted(set(before.tables) - set(after.tables))]
+    differences = [f"{table} is gone" for table in sorted(set(before.tables) - set(after.tables))]
     for table, rows in after.tables.items():
         gone, come = Counter(before.tables.get(table, ())) - Counter(rows), Counter(rows)
         come -= Counter(before.tables.get(table, ()))
         keys = {key_of(row.columns) for row in (*gone, *come)}
         for key in sorted(keys):
-            old, new = ([one.columns for one in some.elements() if key_of(one.columns) == key] for some in (gone, come))
+            old, new = (
+                [element.columns for element in some.elements() if key_of(element.columns) == key]
+                for some in (gone, come)
+            )
             changes = _of_rows(old, new, named.of(table, key), set(compared))
-            found += [f"{key} in {table} {text}: {old} → {new}" for text in changes]
+            differences += [f"{key} in {table} {text}: {old} → {new}" for text in changes]
     for topic, log in after.topics.items():
-        found += [f"{topic}: {text}" for text in _of_log(before.topics[topic], log, topic, named, key_of)]
-    return found
+        differences += [f"{topic}: {text}" for text in _of_log(before.topics[topic], log, topic, named, key_of)]
+    return differences
 
 
 def _of_rows(
@@ -170,8 +173,8 @@ def _of_rows(
         yield "was taken away, and no plan says so"
 
 
-def _changed(one: TableRow, other: TableRow) -> set[str]:
-    return {name for name in {*one, *other} if one.get(name) != other.get(name)}
+def _changed(row: TableRow, other: TableRow) -> set[str]:
+    return {name for name in {*row, *other} if row.get(name) != other.get(name)}
 
 
 def _of_log(
@@ -186,7 +189,7 @@ def _of_log(
             yield f"the record at {place} is gone or another one"
     sent = Counter(_key_of_record(new[place], key_of) for place in new if place not in old)
     for key, count in sent.items():
-        allowed = [one for one in named.of(topic, key) if one in ("produce", "redeliver")]
+        allowed = [remedy for remedy in named.of(topic, key) if remedy in ("produce", "redeliver")]
         if count > len(allowed):
             yield f"{key} was written {count} times, and plans name it {len(allowed)} times"
 

@@ -28,11 +28,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "scenario" not in metafunc.fixturenames:
         return
     option = metafunc.config.getoption
-    one, many = option("lab_seed", default=None), option("lab_seeds", default=1)
+    single, many = option("lab_seed", default=None), option("lab_seeds", default=1)
     cases = [
         pytest.param(scenario, seed, id=f"{scenario.id}-seed{seed}")
         for scenario in selected(option("lab_rows", default=""))
-        for seed in ([one] if one is not None else range(1, many + 1))
+        for seed in ([single] if single is not None else range(1, many + 1))
     ]
     metafunc.parametrize(("scenario", "seed"), cases)
 

@@ -52,8 +52,8 @@ class Judged:
             "matched": dict(self.matched),
             "before_baseline": dict(self.before_baseline),
             "found": {
-                hop: [[verdict, cause, count] for (verdict, cause), count in sorted(Counter(found.values()).items())]
-                for hop, found in self.found.items()
+                hop: [[verdict, cause, count] for (verdict, cause), count in sorted(Counter(verdicts.values()).items())]
+                for hop, verdicts in self.found.items()
             },
             "incidents": [list(item) for item in self.incidents],
             "reach": self.reach,
@@ -69,15 +69,15 @@ def judged(journal_dsn: str, context: WindowContext, closed: ClosedWindow) -> Ju
         manifest = snapshot_manifests.snapshots(journal, context.window).get("orders", {})
         happened = incidents.of(journal, context.window)
         findings = [item.finding for item in window_findings.findings(journal, context.window)]
-    found: dict[str, Found] = {}
+    by_hop: dict[str, Found] = {}
     for finding in findings:
-        found.setdefault(finding.hop, {})[finding.key] = (finding.verdict.value, finding.cause.value)
+        by_hop.setdefault(finding.hop, {})[finding.key] = (finding.verdict.value, finding.cause.value)
     return Judged(
         state=closed.state.value,
         reason=closed.reason and _without_names(closed.reason, context),
         accounting={name: count for name, count in (manifest.get("accounting") or {}).items() if count},
         matched={hop.name: results[hop.name].counts.matched for hop in context.pipeline.hops if hop.name in results},
-        found=found,
+        found=by_hop,
         before_baseline={
             hop: result.counts.before_baseline
             for hop, result in sorted(results.items())

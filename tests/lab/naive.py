@@ -151,7 +151,7 @@ def order(bootstrap: str, topic: str) -> NaiveAnswer:
     """Whether the versions of a key ascend with the offsets."""
     newest: dict[str, int] = {}
     back: set[str] = set()
-    for message in sorted(read_all(bootstrap, topic), key=lambda one: (one.offset() or 0, one.partition() or 0)):
+    for message in sorted(read_all(bootstrap, topic), key=lambda sent: (sent.offset() or 0, sent.partition() or 0)):
         order = json.loads(message.value() or b"{}")
         if newest.get(order["id"], 0) > order["version"]:
             back.add(order["id"])

@@ -162,20 +162,20 @@ def produce(
         aiokafka.errors.KafkaError: what the broker says of it.
     """
     request = ProduceRequest(transactional_id, acks, int(_TIMEOUT_SECONDS * 1000), [(topic, [(partition, records)])])
-    answer = _patiently(port, request, lambda one: int(one.topics[0][1][0][1]))
+    answer = _patiently(port, request, lambda reply: int(reply.topics[0][1][0][1]))
     return int(answer.topics[0][1][0][2])
 
 
 def init_producer_id(port: int, transactional_id: str | None = None, timeout_ms: int = 60_000) -> ProducerId:
     """A new producer id from any broker; with a transactional id, from its coordinator (`coordinator` finds it)."""
-    answer = _patiently(port, InitProducerIdRequest(transactional_id, timeout_ms), lambda one: int(one.error_code))
+    answer = _patiently(port, InitProducerIdRequest(transactional_id, timeout_ms), lambda reply: int(reply.error_code))
     return ProducerId(id=answer.producer_id, epoch=answer.producer_epoch)
 
 
 def coordinator(port: int, transactional_id: str) -> int:
     """The number of the broker that coordinates this id's transactions; any broker knows it."""
     request = FindCoordinatorRequest(transactional_id, _TRANSACTIONS)
-    return int(_patiently(port, request, lambda one: int(one.error_code)).coordinator_id)
+    return int(_patiently(port, request, lambda answer: int(answer.error_code)).coordinator_id)
 
 
 def group_coordinator(port: int, group: str) -> int | None:
@@ -194,20 +194,20 @@ def add_partitions(
 ) -> None:
     """Report to the coordinator at this port that the open transaction takes in these partitions."""
     request = AddPartitionsToTxnRequest(transactional_id, producer.id, producer.epoch, [(topic, list(partitions))])
-    _patiently(port, request, lambda one: next((code for _, parts in one.errors for _, code in parts if code), 0))
+    _patiently(port, request, lambda answer: next((code for _, parts in answer.errors for _, code in parts if code), 0))
 
 
 def end_transaction(port: int, transactional_id: str, producer: ProducerId, *, is_commit: bool) -> None:
     """Have the coordinator at this port commit or abort."""
     request = EndTxnRequest(transactional_id, producer.id, producer.epoch, is_commit)
-    _patiently(port, request, lambda one: int(one.error_code))
+    _patiently(port, request, lambda answer: int(answer.error_code))
 
 
 def producers(port: int, topic: str, partition: int) -> list[ProducerId]:
     """The producers that the partition's leader remembers; a new partition's has to take it up first."""
-    answer = _patiently(port, DescribeProducersRequest(topic, [partition]), lambda one: int(one.topics[0][1][0][1]))
-    _, _, _, found, *_ = answer.topics[0][1][0]
-    return [ProducerId(id=one[0], epoch=one[1]) for one in found]
+    answer = _patiently(port, DescribeProducersRequest(topic, [partition]), lambda reply: int(reply.topics[0][1][0][1]))
+    _, _, _, ids, *_ = answer.topics[0][1][0]
+    return [ProducerId(id=producer[0], epoch=producer[1]) for producer in ids]
 
 
 def _patiently(port: int, request: Any, code_of: Any) -> Any:

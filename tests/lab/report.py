@@ -50,9 +50,9 @@ def record(results: Path, scenario: Scenario, outcome: Outcome) -> None:
 
 def page(scenarios: Mapping[str, Scenario], results: Mapping[str, Any]) -> str:
     """Return the whole page; scenarios that have no result yet are left out."""
-    found = [(scenario, results[scenario.id]) for scenario in scenarios.values() if scenario.id in results]
-    rows = "".join(_row(scenario, result) for scenario, result in found)
-    return _HEAD + rows + "".join(_section(scenario, result) for scenario, result in found)
+    ran = [(scenario, results[scenario.id]) for scenario in scenarios.values() if scenario.id in results]
+    rows = "".join(_row(scenario, result) for scenario, result in ran)
+    return _HEAD + rows + "".join(_section(scenario, result) for scenario, result in ran)
 
 
 def _row(scenario: Scenario, result: Mapping[str, Any]) -> str:
@@ -75,8 +75,8 @@ def _title(scenario: Scenario) -> str:
 
 def _short(window: Mapping[str, Any]) -> str:
     parts = [_state(window)]
-    found = [f"{count} {_verdict(window, verdict, cause)}" for _, verdict, cause, count in _found(window)]
-    parts += list(dict.fromkeys(found))
+    counts = [f"{count} {_verdict(window, verdict, cause)}" for _, verdict, cause, count in _found(window)]
+    parts += list(dict.fromkeys(counts))
     parts += list(dict.fromkeys(f"{count} `before_baseline`" for count in _before(window).values()))
     parts += list(dict.fromkeys(f"incident `{kind}`" for kind, *_ in window["incidents"]))
     parts += window.get("messages", [])
@@ -96,14 +96,14 @@ def _verdict(window: Mapping[str, Any], verdict: str, cause: str) -> str:
 
 
 def _found(window: Mapping[str, Any]) -> Iterator[tuple[str, str, str, int]]:
-    for hop, found in window["found"].items():
-        for verdict, cause, count in found:
+    for hop, verdicts in window["found"].items():
+        for verdict, cause, count in verdicts:
             yield hop, verdict, cause, count
 
 
 def _before(window: Mapping[str, Any]) -> Mapping[str, int]:
-    found: Mapping[str, int] = window.get("before_baseline", {})
-    return found
+    keys: Mapping[str, int] = window.get("before_baseline", {})
+    return keys
 
 
 def _section(scenario: Scenario, result: Mapping[str, Any]) -> str:
@@ -131,11 +131,11 @@ def _whole(window: Mapping[str, Any]) -> Iterator[str]:
         offsets = " + ".join(f"{count} {name}" for name, count in accounting.items())
         yield f"  - {window['accounting']['span']} offsets = {offsets}"
     for hop, matched in window["matched"].items():
-        found = [
+        counts = [
             f"{count} {_verdict(window, verdict, cause)}" for at, verdict, cause, count in _found(window) if at == hop
         ]
         before = [f"{_before(window)[hop]} `before_baseline`"] if hop in _before(window) else []
-        yield f"  - {hop}: {', '.join([f'{matched} matched', *before, *found])}"
+        yield f"  - {hop}: {', '.join([f'{matched} matched', *before, *counts])}"
     for item in window["incidents"]:
         yield f"  - {_incident(*item)}"
     yield from (f"  - {sentence}" for sentence in window.get("messages", []))

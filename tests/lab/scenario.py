@@ -161,7 +161,7 @@ def _right_reach(expected: Judged) -> str | None:
 def _differences(window: Window) -> Iterator[str]:
     """Part by part. A reason goes on with figures and advice: its beginning has to be right."""
     for part in fields(Judged):
-        judged, expected = (getattr(one, part.name) for one in (window.judged, window.expected))
+        judged, expected = (getattr(side, part.name) for side in (window.judged, window.expected))
         if part.name == "reach":
             expected = _right_reach(window.expected)
         if not part.compare:

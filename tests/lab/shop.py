@@ -159,8 +159,8 @@ class LabShop(ReconciledShop):
 
     def rows(self, keys: list[str]) -> dict[str, tuple[int, str]]:
         """Version and amount of the store's rows of these keys."""
-        found = self.sql("select id, version, amount::text from warehouse where id = any(%s)", keys)
-        return {row[0]: (row[1], row[2]) for row in found}
+        rows = self.sql("select id, version, amount::text from warehouse where id = any(%s)", keys)
+        return {row[0]: (row[1], row[2]) for row in rows}
 
     # The repair
 

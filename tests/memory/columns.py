@@ -15,7 +15,7 @@ def describe_columns(
     database: Database, shapes: Sequence[TableShape]
 ) -> tuple[Mapping[str, TableColumns], Sequence[Problem]]:
     """Return the columns of tables by point, and the tables and columns that do not exist."""
-    found: dict[str, TableColumns] = {}
+    by_point: dict[str, TableColumns] = {}
     problems: list[Problem] = []
     for shape in shapes:
         try:
@@ -23,8 +23,8 @@ def describe_columns(
         except ConfigurationError as error:
             problems += error.problems
         else:
-            found[shape.point.name] = _columns(database, table, shape.point)
-    return found, problems
+            by_point[shape.point.name] = _columns(database, table, shape.point)
+    return by_point, problems
 
 
 def existing_table(database: Database, shape: TableShape) -> StoredTable:
@@ -45,8 +45,8 @@ def existing_table(database: Database, shape: TableShape) -> StoredTable:
     return table
 
 
-def _problem(point: TablePoint, path: str, found: str, remedy: str) -> Problem:
-    return Problem(file="pipeline file", path=f"points.{point.name}.{path}", found=found, remedy=remedy)
+def _problem(point: TablePoint, path: str, text: str, remedy: str) -> Problem:
+    return Problem(file="pipeline file", path=f"points.{point.name}.{path}", found=text, remedy=remedy)
 
 
 def _columns(database: Database, table: StoredTable, point: TablePoint) -> TableColumns:

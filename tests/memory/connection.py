@@ -44,8 +44,8 @@ class MemoryConnection(Connection):
             raise TransientError(f"the server of connection {self.id} does not answer") from error
         if not is_done:
             raise answer
-        found: Answer = answer
-        return found
+        ready: Answer = answer
+        return ready
 
 
 def read_connection(connection_id: str, fields: Mapping[str, object], extra: Mapping[str, object]) -> MemoryConnection:

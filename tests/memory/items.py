@@ -46,8 +46,8 @@ class ChunkRows:
 
     def of_key(self, key: str, *, is_exact: bool) -> list[TableRow]:
         """Return the rows of a key with images and places."""
-        found = rows_of_key(self.table, self.point, key, is_exact=is_exact)
-        return [self.table.row(row, has_image=True) for row in found]
+        rows = rows_of_key(self.table, self.point, key, is_exact=is_exact)
+        return [self.table.row(row, has_image=True) for row in rows]
 
     def do(self, item: RowItem) -> None:
         """Do an item as a whole.
@@ -120,7 +120,7 @@ def _fields(item: UpsertRow) -> dict[str, Any]:
 def _is_newer(point: TablePoint, row: StoredRow, fields: dict[str, Any]) -> bool:
     if point.version is None:
         return False
-    own, record = (version_number(one.get(point.version)) for one in (row.values, fields))
+    own, record = (version_number(version.get(point.version)) for version in (row.values, fields))
     return own is not None and record is not None and own > record
 
 
@@ -211,7 +211,9 @@ def _values_of(chunk: ChunkRows, image: str | None) -> RowValues:
 def _images_put_back(chunk: ChunkRows, effect: Effect) -> list[str]:
     """Return the images of the rows that the effect's action moved aside and that were put back."""
     known = chunk.database.aside.items()
-    return [one.image for (plan, seq, _), one in known if (plan, seq) == (effect.plan, effect.seq) and one.is_back]
+    return [
+        image.image for (plan, seq, _), image in known if (plan, seq) == (effect.plan, effect.seq) and image.is_back
+    ]
 
 
 def _release(chunk: ChunkRows, effect: Effect) -> None:

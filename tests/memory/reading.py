@@ -49,14 +49,14 @@ def find_rows(
     absent = sorted(set(compare) - set(table.columns))
     if absent:
         raise ActionRefusedError.of(RefusalCode.UNFIT, f"{table.name} has no column {', '.join(absent)} to compare")
-    found = rows_of_key(table, point, key, is_exact=is_exact)
+    rows = rows_of_key(table, point, key, is_exact=is_exact)
     return [
         ValuedRow(
             row=table.row(row),
             place=row.place,
             values={name: canonical_text(row.values[name], declared) for name, declared in compare.items()},
         )
-        for row in survivors_first(found, point, is_latest_first=is_latest_first)
+        for row in survivors_first(rows, point, is_latest_first=is_latest_first)
     ]
 
 
@@ -71,8 +71,8 @@ class MemoryTable:
     locks_for_new_rows = False
 
     def rows_of_key(self, key: str, *, is_exact: bool = True, is_latest_first: bool = False) -> list[TableRow]:
-        found = self.valued_rows({}, key, is_exact=is_exact, is_latest_first=is_latest_first)
-        return [one.row for one in found]
+        rows = self.valued_rows({}, key, is_exact=is_exact, is_latest_first=is_latest_first)
+        return [row.row for row in rows]
 
     def valued_rows(
         self, compare: Mapping[str, str], key: str, *, is_exact: bool = True, is_latest_first: bool = False
@@ -84,8 +84,8 @@ class MemoryTable:
     def valued_rows_of_many(
         self, compare: Mapping[str, str], keys: Sequence[str], *, is_exact: bool = True
     ) -> Mapping[str, Sequence[ValuedRow]]:
-        found = {key: self.valued_rows(compare, key, is_exact=is_exact) for key in keys}
-        return {key: rows for key, rows in found.items() if rows}
+        by_key = {key: self.valued_rows(compare, key, is_exact=is_exact) for key in keys}
+        return {key: rows for key, rows in by_key.items() if rows}
 
     def ledger_record(self, key: str, reading: LedgerReading) -> LedgerRecord | None:
         refuse_ledger()

@@ -64,7 +64,7 @@ class StoredTable:
 
     def at(self, row: TableRow) -> StoredRow:
         """Return the row that lies where another one did when it was read."""
-        return next(found for found in self.rows.values() if found.place == row.ctid)
+        return next(stored for stored in self.rows.values() if stored.place == row.ctid)
 
 
 @dataclass(kw_only=True)

@@ -60,8 +60,8 @@ class MemoryServer(ClosingContext):
     ) -> Answer:
         """Run a request on a database, which is made by the first one."""
         with self._lock:
-            found = self._databases.setdefault(database, Database(identity=self._identity(len(self._databases))))
-            copy = deepcopy(found)
+            current = self._databases.setdefault(database, Database(identity=self._identity(len(self._databases))))
+            copy = deepcopy(current)
             answer = request(copy, *parameters, **named)
             self._databases[database] = copy
             return answer

@@ -128,8 +128,8 @@ def _with_none_last(
     number: Callable[[StoredRow], Decimal | int | None], *, is_descending: bool
 ) -> Callable[[StoredRow], tuple[bool, Decimal | int]]:
     def order(row: StoredRow) -> tuple[bool, Decimal | int]:
-        found = number(row)
-        return (True, 0) if found is None else (False, -found if is_descending else found)
+        version = number(row)
+        return (True, 0) if version is None else (False, -version if is_descending else version)
 
     return order
 

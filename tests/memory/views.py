@@ -90,8 +90,9 @@ def _is_inside(row: StoredRow, point: TablePoint, bounds: TimeBounds | None) -> 
     if time is None:
         return bounds.start is None or bounds.seen_before is None or not is_certain(row, bounds.seen_before)
     return _is_between(time, bounds.start, bounds.end) or any(
-        _is_between(time, one.start, one.end) and (one.seen_before is None or not is_certain(row, one.seen_before))
-        for one in bounds.earlier
+        _is_between(time, earlier.start, earlier.end)
+        and (earlier.seen_before is None or not is_certain(row, earlier.seen_before))
+        for earlier in bounds.earlier
     )
 
 
@@ -142,7 +143,7 @@ class HeldCopy:
         return ReadPlan(view=self.view, seen=self.seen, parts=tuple((number, parts) for number in range(parts)))
 
     def count_rows(self, slices: Sequence[TimeSlice]) -> dict[int, int]:
-        return {one.window: len(self._rows_of_slice(one)) for one in slices}
+        return {part.window: len(self._rows_of_slice(part)) for part in slices}
 
     def count_rows_and_ahead(self, slices: Sequence[TimeSlice]) -> tuple[dict[int, int], RowsAhead]:
         return self.count_rows(slices), self.connection.ask(rows_ahead, self.shape, self.view)

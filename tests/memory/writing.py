@@ -29,11 +29,11 @@ def known_receipts(database: Database, plan: ChunkId) -> list[ReceiptRow]:
     Raises:
         CorruptionError: they have holes, or were given for a plan of another content.
     """
-    found = database.receipts.get((plan.plan, plan.target), {})
-    is_other = any(one.plan_sha256 != plan.plan_sha256 for one in found.values())
-    if is_other or sorted(found) != list(range(len(found))):
+    receipts = database.receipts.get((plan.plan, plan.target), {})
+    is_other = any(receipt.plan_sha256 != plan.plan_sha256 for receipt in receipts.values())
+    if is_other or sorted(receipts) != list(range(len(receipts))):
         raise CorruptionError(f"the receipts of plan {plan.plan} at {plan.target} do not fit the plan")
-    return [found[number].receipt for number in sorted(found)]
+    return [receipts[number].receipt for number in sorted(receipts)]
 
 
 def fence_off(database: Database, plan: str, target: str, lease_epoch: int) -> None:
@@ -43,7 +43,7 @@ def fence_off(database: Database, plan: str, target: str, lease_epoch: int) -> N
         LeaseLostError: a runner with a later lease has been here.
     """
     receipts = database.receipts.get((plan, target), {}).values()
-    known = [database.fences.get((plan, target), 0), *(one.receipt.lease_epoch for one in receipts)]
+    known = [database.fences.get((plan, target), 0), *(kept.receipt.lease_epoch for kept in receipts)]
     if max(known) > lease_epoch:
         raise LeaseLostError(f"plan {plan}: a newer runner has been at {target}; this one stops")
     database.fences[plan, target] = lease_epoch
@@ -62,12 +62,12 @@ def effects_under_fence(database: Database, plan: str, target: str, lease_epoch:
         RefusedError: a chunk has a receipt, and effects are missing.
     """
     fence_off(database, plan, target, lease_epoch)
-    found = [one for one in database.effects if (one.plan, one.target) == (plan, target)]
+    effects = [effect for effect in database.effects if (effect.plan, effect.target) == (plan, target)]
     for number, stored in database.receipts.get((plan, target), {}).items():
-        done = len({one.seq for one in found if one.chunk == number})
+        done = len({effect.seq for effect in effects if effect.chunk == number})
         if done != stored.receipt.actions:
             raise RefusedError(f"chunk {number} of plan {plan} at {target} has effects of {done} actions")
-    return sorted(found, key=lambda one: (one.chunk, one.seq, one.place), reverse=True)
+    return sorted(effects, key=lambda effect: (effect.chunk, effect.seq, effect.place), reverse=True)
 
 
 # Chunks
@@ -119,9 +119,9 @@ class MemoryWriter:
         return self.connection.ask(receipts_under_fence, plan)
 
     def effects(self, plan: str, target: str, lease_epoch: int) -> Iterator[list[Effect]]:
-        found = self.connection.ask(effects_under_fence, plan, target, lease_epoch)
-        if found:
-            yield found
+        effects = self.connection.ask(effects_under_fence, plan, target, lease_epoch)
+        if effects:
+            yield effects
 
     def write_chunk(self, point: TablePoint, chunk: ChunkId, items: Sequence[RowItem], guard: Guard) -> ReceiptRow:
         """Do as the protocol says. No table here names erased keys, so what the guard answers depends on no row."""
@@ -164,7 +164,7 @@ def _rows_before(rows: ChunkRows, item: RowItem) -> list[TableRow]:
 
 def _change(rows: ChunkRows, item: RowItem, before: Sequence[TableRow]) -> RowChange:
     now = _rows_before(rows, item)
-    was, after = (tuple(row.text for row in found) for found in (before, now))
+    was, after = (tuple(row.text for row in images) for images in (before, now))
     if isinstance(item, UpsertRow) and now != before:
         text = after[0] if before else json.dumps({name: json.loads(after[0])[name] for name in item.columns})
         return upserted(rows.database.description(rows.table), item, was, text)

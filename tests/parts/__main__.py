@@ -60,7 +60,7 @@ class Ended:
 def _counts(name: str, outcomes: Mapping[str, int], code: int) -> str:
     if not outcomes:
         return f"{name} ran no test (exit code {code})"
-    passed, failed, skipped = (outcomes.get(one, 0) for one in _OUTCOMES)
+    passed, failed, skipped = (outcomes.get(outcome, 0) for outcome in _OUTCOMES)
     return f"{name}: {passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else "")
 
 
@@ -109,9 +109,9 @@ def _environment() -> dict[str, str]:
 def summary(ended: Sequence[Ended]) -> Iterator[str]:
     """Yield how long each part took, the slowest tests, and the outcomes."""
     yield "\nhow long each part took"
-    for one in ended:
-        yield f"{one.seconds:7.0f} s  {one.part.name}"
-    tests = sorted((test for one in ended for test in one.timings.tests), key=lambda test: -test.seconds)
+    for ended_part in ended:
+        yield f"{ended_part.seconds:7.0f} s  {ended_part.part.name}"
+    tests = sorted((test for part in ended for test in part.timings.tests), key=lambda test: -test.seconds)
     yield "\nthe slowest tests, with what they set up"
     for test in tests[:_SLOWEST]:
         yield f"{test.seconds:7.1f} s  {test.name}"
@@ -119,10 +119,10 @@ def summary(ended: Sequence[Ended]) -> Iterator[str]:
         if test.seconds > _LONG_SECONDS and not test.is_explained:
             yield f"over {_LONG_SECONDS:.0f} s, and no docstring that says why: {test.name}"
     yield ""
-    for one in ended:
-        yield from _failures(one.timings)
-    for one in ended:
-        yield from one.counts
+    for ended_part in ended:
+        yield from _failures(ended_part.timings)
+    for ended_part in ended:
+        yield from ended_part.counts
 
 
 def _failures(timings: Timings) -> Iterator[str]:
@@ -142,7 +142,7 @@ def main(wanted: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
         ended = Runner(Path(folder), arguments).run(stages)
     print("\n".join(summary(ended)), flush=True)
-    return 0 if all(one.is_good for one in ended) else 1
+    return 0 if all(ended_part.is_good for ended_part in ended) else 1
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ def wrong_record(shop: ReconciledShop, *, is_described: bool = False) -> WindowC
         shop.describe(compensation=OBSERVE)
     made = orders(range(10))
     shop.write("outbox", made)
-    wrong = [{**one, "amount": "99.00"} if one["id"] == WRONG else one for one in made]
+    wrong = [{**order, "amount": "99.00"} if order["id"] == WRONG else order for order in made]
     shop.send(wrong)
     shop.write("warehouse", wrong)
     context = shop.judge_and_ask_the_gate()

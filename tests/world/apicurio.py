@@ -79,7 +79,7 @@ def _resolved(work: Path) -> Path:
     command = [java(), "-jar", str(ivy), "-cache", str(work / "ivy"), "-ivy", str(description)]
     command += ["-retrieve", f"{work}/found/[artifact].[ext]"]
     subprocess.run(command, capture_output=True, timeout=_RESOLVE_SECONDS, check=True)
-    [found] = (work / "found").glob("*.tar.gz")
-    digest = hashlib.sha256(found.read_bytes()).hexdigest()
-    assert digest == _SHA256, f"{found.name} has the hash {digest}, which is not the expected one"
-    return found
+    [archive] = (work / "found").glob("*.tar.gz")
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
+    assert digest == _SHA256, f"{archive.name} has the hash {digest}, which is not the expected one"
+    return archive

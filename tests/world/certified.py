@@ -110,7 +110,7 @@ class CertifiedPipeline:
 
     def rewrite(self, at: int, **changes: Any) -> None:
         """Change the body of an entry and its hash, as a person does who knows how the hash is made."""
-        body = {**next(one for one in self.entries() if one.ordinal == at).body, **changes}
+        body = {**next(entry for entry in self.entries() if entry.ordinal == at).body, **changes}
         self.sql(
             "update makewhole.certificate set body = %s, sha256 = %s where ordinal = %s",
             Json(body),

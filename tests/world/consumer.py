@@ -101,10 +101,10 @@ def consumer(
 
 def partitions_of(client: Consumer, topic: str) -> list[int]:
     """Return the topic's partitions, in order."""
-    found = client.list_topics(topic, timeout=30).topics[topic]
-    if found.error is not None:
-        raise KafkaException(found.error)
-    return sorted(found.partitions)
+    described = client.list_topics(topic, timeout=30).topics[topic]
+    if described.error is not None:
+        raise KafkaException(described.error)
+    return sorted(described.partitions)
 
 
 def committed(client: Consumer, asked: list[TopicPartition]) -> list[TopicPartition]:

@@ -102,8 +102,10 @@ def spoil(place: FilesPlace, path: str, column: str = "amount", group: int = 0) 
     """Flip a bit at the end of the pages of a column, where no header is; return what the file was."""
     whole = place.content(path)
     footer = pq.read_metadata(io.BytesIO(whole))
-    found = footer.row_group(group)
-    [chunk] = [found.column(at) for at in range(found.num_columns) if found.column(at).path_in_schema == column]
+    metadata = footer.row_group(group)
+    [chunk] = [
+        metadata.column(at) for at in range(metadata.num_columns) if metadata.column(at).path_in_schema == column
+    ]
     first = chunk.dictionary_page_offset or chunk.data_page_offset
     at = first + chunk.total_compressed_size - 1
     place.store.replace(path, whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :])

@@ -59,7 +59,7 @@ class HdfsServers(ClosingContext):
         try:
             self._servers.append(hadoop_server(name_folder, _NAME_NODE, "hdfs-site.xml", shared))
             self._servers.append(hadoop_server(data_folder, _DATA_NODE, "hdfs-site.xml", shared | own))
-            until(self._is_whole, _START_SECONDS, lambda: "\n".join(one.log for one in self._servers))
+            until(self._is_whole, _START_SECONDS, lambda: "\n".join(server.log for server in self._servers))
         except BaseException:
             self.close()
             raise

@@ -86,7 +86,9 @@ class Lake:
         table = self.table(name)
         snapshot = table.current_snapshot()
         assert snapshot is not None
-        entries = [entry for one in snapshot.manifests(table.io) for entry in one.fetch_manifest_entry(table.io)]
+        entries = [
+            entry for manifest in snapshot.manifests(table.io) for entry in manifest.fetch_manifest_entry(table.io)
+        ]
         newest = max(entries, key=lambda entry: entry.sequence_number or 0).data_file
         with table.transaction() as transaction, transaction.update_snapshot().fast_append() as append:
             append.append_data_file(newest)

@@ -133,9 +133,9 @@ class Questions:
     def counts(self) -> dict[str, tuple[int, int]]:
         """By the name of the statement: how often it was run, and the rows that it returned in all."""
         times, rows = Counter[str](), Counter[str]()
-        for one in self.asked:
-            times[one.name] += 1
-            rows[one.name] += one.rows
+        for statement in self.asked:
+            times[statement.name] += 1
+            rows[statement.name] += statement.rows
         return {name: (times[name], rows[name]) for name in sorted(times)}
 
 
@@ -164,8 +164,8 @@ def questions(monkeypatch: pytest.MonkeyPatch) -> Iterator[Questions]:
 def _names() -> dict[str, str]:
     """Return the names of the statements of `sql/queries` by their first lines."""
     files = sorted((sql_root() / "queries").glob("*.sql"))
-    found = ((path.stem, load_queries(path.stem)) for path in files)
-    return {text.splitlines()[0]: f"{stem}.{name}" for stem, texts in found for name, text in texts.items()}
+    pairs = ((path.stem, load_queries(path.stem)) for path in files)
+    return {text.splitlines()[0]: f"{stem}.{name}" for stem, texts in pairs for name, text in texts.items()}
 
 
 def _sent(cursor: PgCursor) -> str:
@@ -199,7 +199,7 @@ _SCANS = ("Seq Scan", "Index Scan", "Index Only Scan", "Bitmap Heap Scan", "Bitm
 
 def _scanned(node: dict[str, Any]) -> int:
     """Return the rows that the scans below a node read, filtered ones included."""
-    below = sum(_scanned(one) for one in node.get("Plans", ()))
+    below = sum(_scanned(node_below) for node_below in node.get("Plans", ()))
     if node["Node Type"] not in _SCANS:
         return below
     filtered = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)

@@ -55,8 +55,8 @@ def _kind(point: Settings) -> PointKind:
 
 
 def _names(key: str) -> list[str]:
-    found = yaml.safe_load(key)
-    return [found] if isinstance(found, str) else list(found)
+    parts = yaml.safe_load(key)
+    return [parts] if isinstance(parts, str) else list(parts)
 
 
 def _repairing(hop: Settings, points: Mapping[str, Settings], settings: Settings) -> Settings:
@@ -70,7 +70,7 @@ def _repairing(hop: Settings, points: Mapping[str, Settings], settings: Settings
         has_version="version" in (source if source["kind"] == "topic" else target),
         has_template="reverse" in hop,
     )
-    own, of_pipeline = (yaml.safe_load(one.get("compensation", "{}")) for one in (hop, settings))
+    own, of_pipeline = (yaml.safe_load(level.get("compensation", "{}")) for level in (hop, settings))
     wanted = {name: Remedy(of_pipeline[name]) for name in VERDICTS if name in of_pipeline}
     unnamed = [
         name for name in VERDICTS if name not in own and not (name in wanted and kinds.can_do(wanted[name], name))

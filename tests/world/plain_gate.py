@@ -26,13 +26,13 @@ def run_in_pandas(
     name: str, frame: pd.DataFrame, planned: Sequence[Planned], result_format: Mapping[str, Any]
 ) -> tuple[SuiteRun, Sequence[Any]]:
     """Stand for the function of the gate with this name. The library answers column by column."""
-    columns = list(dict.fromkeys(one.kwargs.get("column") for one in planned))
-    planned = sorted(planned, key=lambda one: columns.index(one.kwargs.get("column")))
-    results = [_result(one, frame, result_format) for one in planned]
-    failed = {one.severity for one, result in zip(planned, results, strict=True) if not result.success}
+    columns = list(dict.fromkeys(expectation.kwargs.get("column") for expectation in planned))
+    planned = sorted(planned, key=lambda expectation: columns.index(expectation.kwargs.get("column")))
+    results = [_result(expectation, frame, result_format) for expectation in planned]
+    failed = {expectation.severity for expectation, result in zip(planned, results, strict=True) if not result.success}
     outcomes = tuple(
-        ExpectationOutcome(id=one.id, success=result.success, found=_found(result))
-        for one, result in zip(planned, results, strict=True)
+        ExpectationOutcome(id=expectation.id, success=result.success, found=_found(result))
+        for expectation, result in zip(planned, results, strict=True)
     )
     worst = "critical" if "critical" in failed else next(iter(failed), None)
     return SuiteRun(name=name, success=not failed, worst=worst, outcomes=outcomes), results
@@ -42,12 +42,14 @@ def _found(result: Any) -> int:
     return int(result.result.get("observed_value", result.result.get("unexpected_count")))
 
 
-def _result(one: Planned, frame: pd.DataFrame, result_format: Mapping[str, Any]) -> Any:
-    if one.type in _OF_TABLES:
-        found = _OF_TABLES[one.type](frame, one.kwargs)
-        least, most = (one.kwargs.get("value", one.kwargs.get(name)) for name in ("min_value", "max_value"))
-        return SimpleNamespace(success=least <= found <= most, result={"observed_value": found})
-    is_unexpected = _OF_VALUES[one.type](frame[one.kwargs["column"]], one.kwargs)
+def _result(expectation: Planned, frame: pd.DataFrame, result_format: Mapping[str, Any]) -> Any:
+    if expectation.type in _OF_TABLES:
+        observed = _OF_TABLES[expectation.type](frame, expectation.kwargs)
+        least, most = (
+            expectation.kwargs.get("value", expectation.kwargs.get(name)) for name in ("min_value", "max_value")
+        )
+        return SimpleNamespace(success=least <= observed <= most, result={"observed_value": observed})
+    is_unexpected = _OF_VALUES[expectation.type](frame[expectation.kwargs["column"]], expectation.kwargs)
     names = result_format.get("unexpected_index_column_names", ())
     return SimpleNamespace(
         success=not is_unexpected.any(),
@@ -56,7 +58,7 @@ def _result(one: Planned, frame: pd.DataFrame, result_format: Mapping[str, Any])
             "unexpected_count": int(is_unexpected.sum()),
             "unexpected_index_list": frame.loc[is_unexpected, list(names)].to_dict("records"),
         },
-        expectation_config=SimpleNamespace(severity=SimpleNamespace(value=one.severity)),
+        expectation_config=SimpleNamespace(severity=SimpleNamespace(value=expectation.severity)),
     )
 
 

@@ -21,11 +21,11 @@ class RegistryServer:
     def register(self, number: int, schema: Any, subject: str = "orders-value", **more: Any) -> bytes:
         """Add a schema; return the prefix of its values."""
         text = schema if isinstance(schema, str) else json.dumps(schema)
-        found = {"schema": text, **more}
-        self.answers[f"/schemas/ids/{number}"] = found
+        answer = {"schema": text, **more}
+        self.answers[f"/schemas/ids/{number}"] = answer
         version = 1 + sum(path.startswith(f"/subjects/{subject}/versions/") for path in self.answers)
         for name in (f"/subjects/{subject}/versions/{version}", f"/subjects/{subject}/versions/latest"):
-            self.answers[name] = {**found, "subject": subject, "version": version, "id": number}
+            self.answers[name] = {**answer, "subject": subject, "version": version, "id": number}
         return b"\x00" + number.to_bytes(4, "big")
 
     def connection(self) -> str:
@@ -43,9 +43,9 @@ def registry_server() -> Iterator[RegistryServer]:
         def do_GET(self) -> None:
             path = self.path.partition("?")[0]
             known.asked.append(self.path)
-            found = known.answers.get(path)
-            content = json.dumps(found if found is not None else {"error_code": 40403}).encode()
-            self.send_response(known.status or (404 if found is None else 200))
+            answer = known.answers.get(path)
+            content = json.dumps(answer if answer is not None else {"error_code": 40403}).encode()
+            self.send_response(known.status or (404 if answer is None else 200))
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)

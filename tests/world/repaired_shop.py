@@ -48,6 +48,8 @@ class RepairedShop(ReconciledShop):
 
     def refused(self, plan: Plan) -> dict[str, Refusal]:
         """Return the refusals of a plan's actions, by key; all others were done."""
-        found = self.journal_sql("select key, outcome, outcome_reason from makewhole.action where plan = %s", plan.id)
-        assert {outcome for _, outcome, _ in found} <= {"done", "refused"}
-        return {key: Refusal.of_text(reason) for key, outcome, reason in found if outcome == "refused"}
+        outcomes = self.journal_sql(
+            "select key, outcome, outcome_reason from makewhole.action where plan = %s", plan.id
+        )
+        assert {outcome for _, outcome, _ in outcomes} <= {"done", "refused"}
+        return {key: Refusal.of_text(reason) for key, outcome, reason in outcomes if outcome == "refused"}

@@ -29,6 +29,6 @@ def report(journal_dsn: str, context: WindowContext) -> Report:
         "findings": "\n".join(findings),
         "verdicts": "" if verdicts is None else verdicts.sort("hop", "key_hash").write_csv(),
         "content": json.dumps(content, sort_keys=True),
-        "gate": "\n".join(line for one in answers for line in (one.answer.value, *one.failures)),
+        "gate": "\n".join(line for reply in answers for line in (reply.answer.value, *reply.failures)),
         "summaries": json.dumps(summaries, sort_keys=True),
     }

@@ -20,8 +20,8 @@ def with_shared_starts(
     together = [list[pytest.Item]() for _ in groups]
     others = list[pytest.Item]()
     for item in items:
-        found = next((number for number, belongs in enumerate(groups) if belongs(item)), None)
-        (others if found is None else together[found]).append(item)
+        place = next((number for number, belongs in enumerate(groups) if belongs(item)), None)
+        (others if place is None else together[place]).append(item)
     ordered = list[pytest.Item]()
     for number in range(processes):
         stretch = [item for group in together[number::processes] for item in group]

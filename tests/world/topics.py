@@ -122,8 +122,8 @@ def left_open(bootstrap: str, topic: str, expected: int = 0) -> tuple[OpenTransa
     The coordinator of a transaction answers when it has written the end down; the markers follow.
     """
     deadline = time.monotonic() + _SECONDS
-    while len(found := open_transactions(kafka_connection(bootstrap), topic)) > expected:
+    while len(transactions := open_transactions(kafka_connection(bootstrap), topic)) > expected:
         if time.monotonic() > deadline:
             break
         time.sleep(0.05)
-    return found
+    return transactions

@@ -135,7 +135,7 @@ class ReconciledShop(Shop):
         """Return what became of one finding, and why."""
         with connect(self.journal) as journal:
             items = window_findings.findings(journal, context.window)
-        return next((one.outcome, one.reason) for one in items if (one.finding.hop, one.finding.key) == (hop, key))
+        return next((item.outcome, item.reason) for item in items if (item.finding.hop, item.finding.key) == (hop, key))
 
     def verified_counts(self, context: WindowContext, hop: str) -> HopCounts:
         """Return the counts of a hop after its gaps were judged again."""
@@ -154,9 +154,9 @@ class ReconciledShop(Shop):
     def certified_hops(self, context: WindowContext) -> dict[str, dict[str, Any]]:
         """Return what the certificate of a revision says of its hops."""
         with connect(self.journal) as journal:
-            found = certificates.of_revision(journal, context.window)
-        assert found is not None
-        return dict(found.body["hops"])
+            certificate = certificates.of_revision(journal, context.window)
+        assert certificate is not None
+        return dict(certificate.body["hops"])
 
     def certificates(self) -> int:
         """Count the certificates in the journal."""

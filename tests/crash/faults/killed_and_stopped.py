@@ -149,5 +149,5 @@ def _idle_ms(phase: str) -> int:
 
 def _assert_same_steps(taken: Sequence[str], walked: Sequence[str]) -> None:
     """A recovery is a function of the durable state: from the same one it takes the same steps."""
-    for number, (one, other) in enumerate(zip_longest(taken, walked)):
-        assert one == other, f"from the same state, step {number} of one recovery is {one} and of another {other}"
+    for number, (step, other) in enumerate(zip_longest(taken, walked)):
+        assert step == other, f"from the same state, step {number} of one recovery is {step} and of another {other}"

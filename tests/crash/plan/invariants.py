@@ -147,7 +147,7 @@ def _assert_datasets(state: Durable) -> None:
     refused = [number for number in range(_ACTIONS) if number % 5 == 4]
     assert _stores(state) == dict.fromkeys(STORES, AFTER)
     for store, receipts in _lakes(state).receipts.items():
-        actions = [(one["chunk"], one["actions"], [*one["refused"].values()]) for one in receipts]
+        actions = [(receipt["chunk"], receipt["actions"], [*receipt["refused"].values()]) for receipt in receipts]
         assert sorted(actions) == [(0, 3, []), (1, 1, [REFUSED["K9"]])], store
     _assert_effects(state, _by_state(state, "done"), [0, 1, 2, 3, 3])
     outcomes = {(row["target"], row["key"]): (row["outcome"], row["outcome_reason"]) for row in state.journal["action"]}
@@ -181,9 +181,9 @@ def _assert_datasets_restored(state: Durable) -> None:
 
 def _assert_effects(state: Durable, plan: dict[str, Any], seqs: list[int]) -> None:
     for store, effects in _lakes(state).effects.items():
-        found = sorted(effect["seq"] for effect in effects if effect["plan"] == plan["id"])
+        written = sorted(effect["seq"] for effect in effects if effect["plan"] == plan["id"])
         first = 5 * STORES.index(store)
-        assert found == [first + seq for seq in seqs], f"effects at {store}: {found}"
+        assert written == [first + seq for seq in seqs], f"effects at {store}: {written}"
 
 
 def _lakes(state: Durable) -> LakeState:

@@ -63,8 +63,10 @@ def _of_journal(world: CrashWorld) -> dict[str, str]:
     """Return the tables of the journal, with the conditions of a pipeline's rows: that of plans is the last, by which
     the rows of others are found."""
     tables = {f"makewhole.{name}" for name in journal_tables(world)}
-    found = [(name, condition) for name, condition in durable.conditions_of_journal(world).items() if name in tables]
-    return dict(sorted(found, key=lambda item: item[0] == "makewhole.plan"))
+    conditions = [
+        (name, condition) for name, condition in durable.conditions_of_journal(world).items() if name in tables
+    ]
+    return dict(sorted(conditions, key=lambda item: item[0] == "makewhole.plan"))
 
 
 def _folders(settings: CaseSettings) -> tuple[Path, Path]:
@@ -87,7 +89,7 @@ def _fill(run: Callable[..., Rows], emptying: list[str], rows: Mapping[str, str]
         f"select * from json_populate_recordset(null::{name}, %(rows_{number})s::json)"
         for number, name in enumerate(rows)
     ]
-    parameters = {f"rows_{number}": found for number, found in enumerate(rows.values())}
+    parameters = {f"rows_{number}": texts for number, texts in enumerate(rows.values())}
     statements = [
         "set session_replication_role = replica",
         *emptying,

@@ -172,12 +172,12 @@ class _Client:
         self._wrapper, self._kind, self._real = wrapper, kind, real
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._real, name)
-        if name.startswith("_") or not callable(found):
-            return found
+        attribute = getattr(self._real, name)
+        if name.startswith("_") or not callable(attribute):
+            return attribute
         step = Step(f"{self._kind}: {name}", touches=(f"{self._kind}: {name}",))
         return lambda *arguments, **options: self._wrapper.call(
-            step, lambda: self._done(name, found(*arguments, **options))
+            step, lambda: self._done(name, attribute(*arguments, **options))
         )
 
     def _done(self, name: str, answer: Any) -> Any:

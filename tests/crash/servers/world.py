@@ -151,16 +151,16 @@ class CrashWorld:
     def committed(self, starts: Mapping[int, int]) -> list[Record]:
         """Read what a read_committed consumer sees from there on."""
         self._consumer.assign([TopicPartition(self.name, number, start) for number, start in starts.items()])
-        found, ended = [], 0
+        records, ended = [], 0
         while ended < len(starts):
             message = self._consumer.poll(_TIMEOUT_SECONDS)
             assert message is not None, "the topic cannot be read"
             if message.error():
                 ended += 1
             else:
-                found.append(Record.of(message))
+                records.append(Record.of(message))
         self._consumer.unassign()
-        return found
+        return records
 
 
 def _clients(bootstrap: str, name: str) -> tuple[AdminClient, Consumer]:

@@ -197,7 +197,10 @@ def read(world: CrashWorld, case: Case) -> Durable:
 
 def _positions(noted: Rows, committed: Iterable[ReadRecord]) -> Rows:
     """Return the positions that were noted, each with whether a committed record of its action stands there."""
-    at = {(one.partition, one.offset): int(dict(one.headers).get("makewhole-seq") or b"-1") for one in committed}
+    at = {
+        (record.partition, record.offset): int(dict(record.headers).get("makewhole-seq") or b"-1")
+        for record in committed
+    }
     return [
         {
             **row,
@@ -216,13 +219,13 @@ def conditions_of_journal(world: CrashWorld) -> dict[str, str]:
         "select table_name, array_agg(column_name::text) from information_schema.columns "
         "where table_schema = 'makewhole' group by table_name order by table_name"
     )
-    found = {}
+    conditions = {}
     for name, columns in rows:
         if "pipeline" in columns:
-            found[f"makewhole.{name}"] = "t.pipeline = %(pipeline)s"
+            conditions[f"makewhole.{name}"] = "t.pipeline = %(pipeline)s"
         elif "plan" in columns:
-            found[f"makewhole.{name}"] = "t.plan in (select id from makewhole.plan where pipeline = %(pipeline)s)"
-    return found | {
+            conditions[f"makewhole.{name}"] = "t.plan in (select id from makewhole.plan where pipeline = %(pipeline)s)"
+    return conditions | {
         "makewhole.lease": "substr(t.resource, 6) in (select id from makewhole.plan where pipeline = %(pipeline)s)"
     }
 
@@ -241,10 +244,10 @@ def _tables(
         f"select '{name.split('.')[1]}', to_jsonb(t)::text from {name} as t where {condition}"
         for name, condition in tables.items()
     ]
-    found: dict[str, Rows] = {name.split(".")[1]: [] for name in tables}
+    by_table: dict[str, Rows] = {name.split(".")[1]: [] for name in tables}
     for name, text in run(" union all ".join(pieces) + " order by 1, 2", {"pipeline": pipeline}):
-        found[name].append({column: _moment(column, value) for column, value in json.loads(text).items()})
-    return found
+        by_table[name].append({column: _moment(column, value) for column, value in json.loads(text).items()})
+    return by_table
 
 
 def _moment(column: str, value: Any) -> Any:

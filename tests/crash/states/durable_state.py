@@ -77,7 +77,7 @@ class Durable:
     @property
     def receipts(self) -> Mapping[str, int]:
         """How many receipts each store has."""
-        of_lakes = {store: len(found) for store, found in self.lakes.receipts.items()} if self.lakes else {}
+        of_lakes = {store: len(receipts) for store, receipts in self.lakes.receipts.items()} if self.lakes else {}
         return {"warehouse": len(self.target.get("receipt", ())), **of_lakes}
 
     @cached_property

@@ -42,8 +42,10 @@ class LakeState:
     def texts(self) -> Iterator[str]:
         """All of it, as texts, in any order: the names in them are others in each case."""
         yield json.dumps(self.rows, sort_keys=True)
-        for found in (self.receipts, self.effects):
-            yield from (json.dumps([store, one], sort_keys=True) for store, some in found.items() for one in some)
+        for recorded in (self.receipts, self.effects):
+            yield from (
+                json.dumps([store, entry], sort_keys=True) for store, some in recorded.items() for entry in some
+            )
         yield from self.rest
 
 
@@ -97,18 +99,22 @@ def _lake_receipt(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _lake_effect(row: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     wanted = ("chunk", "number", "plan", "seq", "place", "before", "after", "back_plan", "back_seq", "back_place")
-    found = {name: row[name] for name in wanted}
+    fields = {name: row[name] for name in wanted}
     for attempt, name in names.items():
         for column in ("place", "back_place"):
-            place = found[column] and found[column].replace(attempt, name)
-            found[column] = place and _PLACE.sub(r"row \1", place)
-    return {**found, "kind": row["effect"]}
+            place = fields[column] and fields[column].replace(attempt, name)
+            fields[column] = place and _PLACE.sub(r"row \1", place)
+    return {**fields, "kind": row["effect"]}
 
 
 def _lake_rest(table: Table, kept: Kept, is_open: set[str]) -> Iterator[str]:
     """Yield whether the table of effects is there, and of each open intent what can be found out of it."""
     yield f"kept: {min(len(kept), 1) and kept[0]['kind'] == 'no table'}, {bool(kept)}"
-    committed = {one.summary[_ATTEMPT] for one in table.metadata.snapshots if one.summary and _ATTEMPT in one.summary}
+    committed = {
+        snapshot.summary[_ATTEMPT]
+        for snapshot in table.metadata.snapshots
+        if snapshot.summary and _ATTEMPT in snapshot.summary
+    }
     now = table.current_snapshot()
     for row in kept:
         if row["kind"] == "intent" and row["attempt"] in is_open:
@@ -133,9 +139,11 @@ class _Files:
         entries = {entry.path: entry for entry in self._store.list()}
         self.data = [path for path in entries if not any(part[0] in "._" for part in path.split("/"))]
         self._entries = entries
-        self.receipts = sorted(map(self._receipt, self._named("receipt.")), key=lambda one: (one["plan"], one["chunk"]))
+        self.receipts = sorted(
+            map(self._receipt, self._named("receipt.")), key=lambda receipt: (receipt["plan"], receipt["chunk"])
+        )
         self._decisions = self._latest_decisions()
-        done = {(one["plan"], one["chunk"]) for one in self.receipts}
+        done = {(receipt["plan"], receipt["chunk"]) for receipt in self.receipts}
         self.effects = [
             {**effect, "kind": effect["kind"]}
             for place, decision in sorted(self._decisions.items())
@@ -154,21 +162,21 @@ class _Files:
         return content
 
     def _receipt(self, path: str) -> dict[str, Any]:
-        found = self._json(path)
-        kept = {name: value for name, value in found.items() if name != "lease_epoch"}
+        document = self._json(path)
+        kept = {name: value for name, value in document.items() if name != "lease_epoch"}
         return {"plan": path.split("/")[1].rpartition(".")[0], **kept}
 
     def _latest_decisions(self) -> dict[tuple[str, int], dict[str, Any]]:
         """Return of each chunk the last decision: the one that is carried out. Those that are void are none."""
-        found, receipts = {}, {(one["plan"], one["chunk"]) for one in self.receipts}
+        decisions, receipts = {}, {(receipt["plan"], receipt["chunk"]) for receipt in self.receipts}
         clean: dict[str, int] = {}
         for path in sorted(self._named("clean.")):
             clean[path.split("/")[1].rpartition(".")[0]] = int(path.rpartition(".")[2])
         for path in sorted(self._named("chunk.")):
             decision, plan = self._json(path), path.split("/")[1].rpartition(".")[0]
             if (plan, decision["chunk"]) in receipts or decision["lease_epoch"] >= clean.get(plan, 0):
-                found[plan, decision["chunk"]] = decision
-        return found
+                decisions[plan, decision["chunk"]] = decision
+        return decisions
 
     def _rest(self) -> Iterator[str]:
         for path in self.data:

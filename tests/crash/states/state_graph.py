@@ -81,12 +81,12 @@ class StateGraph:
 
     def unknown(self) -> dict[str, Kills]:
         """Return the states that were met and not walked from yet, each with kills that lead to it."""
-        found: dict[str, Kills] = {}
+        reached: dict[str, Kills] = {}
         for known in self:
             for number, state in enumerate(known.states[1:]):
                 if state not in self.states:
-                    found.setdefault(state, (*known.kills, 2 * number + 1))
-        return found
+                    reached.setdefault(state, (*known.kills, 2 * number + 1))
+        return reached
 
     def close(self, pool: WorkerPool, kills: int | None = None) -> None:
         """Walk from every state that is met, until no walk meets a new one; of `kills`, from those that so many leave

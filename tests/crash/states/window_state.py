@@ -74,8 +74,8 @@ def read(world: CrashWorld, case: Case) -> WindowDurable:
     storage = Path(case.settings.storage)
     journal: dict[str, Rows] = {table: json.loads(rows) for table, rows in journal_rows(world).items()}
     texts = json.dumps(journal, ensure_ascii=False)
-    found = {path.relative_to(storage).as_posix(): path for path in sorted(storage.rglob("*")) if path.is_file()}
-    named = {path for path in found if path in texts or path.removesuffix(".filter") in texts}
+    files = {path.relative_to(storage).as_posix(): path for path in sorted(storage.rglob("*")) if path.is_file()}
+    named = {path for path in files if path in texts or path.removesuffix(".filter") in texts}
     return WindowDurable(
         journal={table: [_plain(table, row) for row in rows] for table, rows in journal.items()},
         target={},
@@ -85,17 +85,17 @@ def read(world: CrashWorld, case: Case) -> WindowDurable:
         transaction="none",
         held_back=0,
         written=(),
-        files=tuple(sorted(_files(found, _listed(found) if case.phase in _LISTING else named))),
+        files=tuple(sorted(_files(files, _listed(files) if case.phase in _LISTING else named))),
         lakes=None,
         names=[],
         named=frozenset(named),
-        found=frozenset(found),
+        found=frozenset(files),
     )
 
 
-def _listed(found: Mapping[str, Path]) -> set[str]:
+def _listed(files: Mapping[str, Path]) -> set[str]:
     """Return the files that housekeeping should leave: the mark of an attempt that died just now is too young to go."""
-    return {path for path in found if not path.endswith(".unfinished")}
+    return {path for path in files if not path.endswith(".unfinished")}
 
 
 def _plain(table: str, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,10 +116,10 @@ def _without_passing(text: str, *, is_signed: bool = False) -> str:
     return text
 
 
-def _files(found: Mapping[str, Path], read: set[str]) -> Iterator[str]:
+def _files(files: Mapping[str, Path], read: set[str]) -> Iterator[str]:
     """Yield the files that a step can read, each with what is in it where that is text, and named: a file that is not
     may be half written, and is written again."""
-    for path, full in found.items():
+    for path, full in files.items():
         if path in read or not _NAMED_AT_RANDOM.search(path):
             content = full.read_text() if path in read and full.suffix in (".json", ".removed") else ""
             plain = _without_passing(content, is_signed="/certificates/" in path)

@@ -85,8 +85,8 @@ class Stages:
 
 def journal_tables(world: "CrashWorld") -> list[str]:
     """Return the tables of the journal that hold something of a pipeline."""
-    found = world.journal_sql("select tablename from pg_tables where schemaname = 'makewhole' order by 1")
-    return [name for (name,) in found if name not in _OUTSIDE]
+    tables = world.journal_sql("select tablename from pg_tables where schemaname = 'makewhole' order by 1")
+    return [name for (name,) in tables if name not in _OUTSIDE]
 
 
 def journal_rows(world: "CrashWorld") -> dict[str, str]:

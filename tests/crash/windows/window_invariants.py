@@ -47,8 +47,8 @@ def _assert_verdicts(state: WindowDurable, *, is_reconciled: bool) -> None:
     """Check the counts of each hop, the findings, and that the key index has a run of the window."""
     results = {row["hop"]: row["counts"] for row in _of_window(state, "hop_result")}
     assert sorted(results) == _when(is_reconciled, sorted(_HOPS))
-    found = sorted((row["key"], row["verdict"]) for row in _of_window(state, "finding"))
-    assert found == _when(is_reconciled, _FOUND)
+    findings = sorted((row["key"], row["verdict"]) for row in _of_window(state, "finding"))
+    assert findings == _when(is_reconciled, _FOUND)
     runs = [row["number"] for row in state.journal["key_run"]]
     assert sorted(runs) == [number + 1 for number in range(DAYS + is_reconciled)]
     if is_reconciled:

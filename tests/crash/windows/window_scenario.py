@@ -122,7 +122,7 @@ def do_merge(settings: CaseSettings) -> str:
     shop = shop_of(settings)
     with connect(shop.journal) as journal:
         done = list(compact(journal, Storage.from_environment(), PIPELINE, grace=timedelta(0)))
-    return " ".join(str(one.merges) for one in done)
+    return " ".join(str(run.merges) for run in done)
 
 
 def do_keep(settings: CaseSettings) -> str:

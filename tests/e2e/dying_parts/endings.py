@@ -105,8 +105,8 @@ def require_nothing_left(stage: Stage, shop: ScenarioShop) -> None:
 
 def processes_of(shop: ScenarioShop) -> Counter[str]:
     """Count the applications of Spark that work for a shop, by their names."""
-    found: Counter[str] = Counter()
+    processes: Counter[str] = Counter()
     for process in psutil.process_iter(["cmdline", "name"]):
         if shop.name in (process.info["cmdline"] or ()):
-            found[process.info["name"]] += 1
-    return found
+            processes[process.info["name"]] += 1
+    return processes

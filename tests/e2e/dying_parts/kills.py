@@ -80,7 +80,11 @@ class Hold:
 
     def _waiting(self) -> psutil.Process | None:
         ports = {port for (port,) in run_sql(self._dsn, _WAITING, self._connection.info.backend_pid)}
-        owners = {one.pid for one in psutil.net_connections("tcp") if one.laddr and one.laddr.port in ports}
+        owners = {
+            connection.pid
+            for connection in psutil.net_connections("tcp")
+            if connection.laddr and connection.laddr.port in ports
+        }
         for pid in owners - {None, os.getpid()}:
             with suppress(psutil.NoSuchProcess):
                 process = psutil.Process(pid)
@@ -169,7 +173,7 @@ def kill_scheduler_alone(stage: Stage) -> None:
     scheduler = AirflowServer(stage.home).process("scheduler")
     pid = scheduler.pid()
     assert pid is not None
-    ports = [one.laddr.port for one in psutil.Process(pid).net_connections("tcp") if one.laddr]
+    ports = [connection.laddr.port for connection in psutil.Process(pid).net_connections("tcp") if connection.laddr]
     kill_components(stage, "scheduler")
     until(lambda: None if scheduler.is_running() else True, 30, lambda: "the end of the scheduler")
     run_sql(

@@ -82,16 +82,16 @@ def _key_files(stage: Stage, shop: ScenarioShop) -> list[Path]:
     """Return the files of the key index that the first window wrote, with their filters."""
     rows = stage.journal("select files from makewhole.key_run where pipeline = %s and number = 1", shop.name)
     paths = [path for (files,) in rows for path in files.values()]
-    return [stage.home / "storage" / path for one in paths for path in (one, filter_path(one))]
+    return [stage.home / "storage" / path for listed in paths for path in (listed, filter_path(listed))]
 
 
 def _ended(stage: Stage, run: Run) -> Ended:
-    found = {name: stage.get(f"{run.path}/taskInstances/{name}") for name in SPARK_STEPS}
+    instances = {name: stage.get(f"{run.path}/taskInstances/{name}") for name in SPARK_STEPS}
     return Ended(
-        states={name: task["state"] for name, task in found.items()},
-        logs={name: stage.log(run, name) if task["try_number"] else "" for name, task in found.items()},
-        seconds={name: task["duration"] or 0.0 for name, task in found.items()},
-        tries={name: task["try_number"] for name, task in found.items()},
+        states={name: task["state"] for name, task in instances.items()},
+        logs={name: stage.log(run, name) if task["try_number"] else "" for name, task in instances.items()},
+        seconds={name: task["duration"] or 0.0 for name, task in instances.items()},
+        tries={name: task["try_number"] for name, task in instances.items()},
         window=stage.window_of(run),
     )
 

@@ -58,13 +58,13 @@ def scheduled(stage: Stage, shop: ScenarioShop) -> Scheduled:
     stage.wait_for_dag(shop.pipeline_dag)
     stage.unpause(shop.pipeline_dag)
 
-    found = _first_run(stage, shop.pipeline_dag)
-    run = Run(dag=shop.pipeline_dag, id=found["dag_run_id"])
+    first = _first_run(stage, shop.pipeline_dag)
+    run = Run(dag=shop.pipeline_dag, id=first["dag_run_id"])
     stage.ended(run, "success")
     before = shop.contents()
     again = stage.run_command("run", shop.name, "--from", utc(STARTED - DAY), "--to", utc(STARTED), "--json")
     return Scheduled(
-        run=found,
+        run=first,
         note=stage.get(run.path)["note"],
         links=stage.get(f"{run.path}/taskInstances/certify/links")["extra_links"],
         certified=stage.result_of(run, "certify"),
@@ -179,8 +179,10 @@ def _tries(stage: Stage, run: Run) -> Mapping[str, int]:
 
 def _pauses(stage: Stage, run: Run) -> tuple[tuple[datetime, datetime], ...]:
     tries = stage.get(f"{run.path}/taskInstances/snapshot/tries")["task_instances"]
-    tries = sorted(tries, key=lambda one: one["try_number"])
-    return tuple((moment_of(one["end_date"]), moment_of(following["start_date"])) for one, following in pairwise(tries))
+    tries = sorted(tries, key=lambda attempt: attempt["try_number"])
+    return tuple(
+        (moment_of(attempt["end_date"]), moment_of(following["start_date"])) for attempt, following in pairwise(tries)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

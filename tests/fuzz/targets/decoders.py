@@ -183,9 +183,9 @@ class Decoders:
         records = batch(pieces[::2], [*pieces[1::2], None][: len(pieces[::2])])
         alone = [_divided(records.slice(row, 1), shape) for row in range(records.num_rows)]
         expected = pl.concat([record_values._decode_one_by_one(record, shape) for record in alone])
-        found = decode_records(records, shape).frame
-        assert found.equals(expected), _difference(found, expected)
-        assert (found["key"].is_null() == found["problem"].is_not_null()).all()
+        decoded = decode_records(records, shape).frame
+        assert decoded.equals(expected), _difference(decoded, expected)
+        assert (decoded["key"].is_null() == decoded["problem"].is_not_null()).all()
         for value in records.column("value").to_pylist():
             _as_template(shape, value)
 
@@ -195,9 +195,9 @@ def _divided(records: pa.RecordBatch, shape: ValueShape) -> pa.RecordBatch:
     return records if shape.elements is None else shape.elements.divided(records, shape.fields).batch
 
 
-def _difference(found: pl.DataFrame, expected: pl.DataFrame) -> str:
-    rows = [rows for rows in zip(found.rows(), expected.rows(), strict=False) if rows[0] != rows[1]]
-    return f"together {found.height} rows, alone {expected.height}; the first that differ: {rows[:1]}"
+def _difference(decoded: pl.DataFrame, expected: pl.DataFrame) -> str:
+    rows = [rows for rows in zip(decoded.rows(), expected.rows(), strict=False) if rows[0] != rows[1]]
+    return f"together {decoded.height} rows, alone {expected.height}; the first that differ: {rows[:1]}"
 
 
 def _as_template(shape: ValueShape, value: bytes | None) -> None:

@@ -210,14 +210,16 @@ def _check_damage(
     ):
         return
     others = [
-        one for one in _contents(sound.rows) if one[0] >= lo and not batch.base_offset <= one[0] < batch.end_offset
+        record
+        for record in _contents(sound.rows)
+        if record[0] >= lo and not batch.base_offset <= record[0] < batch.end_offset
     ]
-    found = list(_contents(rows))
-    assert [one for one in others if one in found] == found
+    contents = list(_contents(rows))
+    assert [record for record in others if record in contents] == contents
     if not is_one_page:
         return  # a wrong end may cost the batch that a page begins with, too
-    assert found == others
-    before = [one.end_offset for one in split_batches(sound.data) if one.start < batch.start]
+    assert contents == others
+    before = [earlier.end_offset for earlier in split_batches(sound.data) if earlier.start < batch.start]
     start = max(lo, *before, 0)  # where it begins is not sure, either
     if batch.end_offset <= lo:
         assert reader.undecodable == []

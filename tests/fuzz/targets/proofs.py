@@ -189,20 +189,20 @@ class Archives:
         assert (checked.pipeline, checked.window, checked.revision) in [("demo", 1, 1), ("demo", 2, 1)]
         with zipfile.ZipFile(io.BytesIO(content)) as opened:
             members = {name: opened.read(name) for name in opened.namelist()}
-        bodies = [one["body"] for one in json.loads(members[archive.CHAIN])["entries"]]
-        assert bodies == [one["body"] for one in self._sound[0]["entries"]]
+        bodies = [chained["body"] for chained in json.loads(members[archive.CHAIN])["entries"]]
+        assert bodies == [chained["body"] for chained in self._sound[0]["entries"]]
         for name in members:
             if name.startswith(archive.ANCHORS):
                 assert members[name] == self._members[name], name
         if checked.window == 2:
             assert json.loads(members[archive.MANIFESTS]) == self._sound[1]
             assert members[archive.ACTIONS] == _ACTIONS
-        if {name: one for name, one in members.items() if name != archive.CONTENTS} == self._members:
+        if {name: member for name, member in members.items() if name != archive.CONTENTS} == self._members:
             self._require_container(content)
 
     def _require_container(self, content: bytes) -> None:
         """Hold the bytes around the members to those that were written: what differs is how a member is packed."""
-        whole, with_changes = (_without_packed(one) for one in (self._whole, content))
+        whole, with_changes = (_without_packed(proof) for proof in (self._whole, content))
         assert with_changes == whole, "bytes of the archive outside of its members differ"
 
 

@@ -12,10 +12,10 @@ _HANDED_OVER = {None, "pending"}
 
 def differences(seen: Seen) -> list[str]:
     """Return everything that makewhole said or did in a window and that was not right."""
-    found = [*_of_verdicts(seen), *_of_end(seen)]
+    wrong = [*_of_verdicts(seen), *_of_end(seen)]
     if seen.before is not None and seen.after is not None:
-        found += _of_repair(seen, seen.before, seen.after)
-    return [f"window of day {seen.day} ({seen.state}): {one}" for one in found]
+        wrong += _of_repair(seen, seen.before, seen.after)
+    return [f"window of day {seen.day} ({seen.state}): {difference}" for difference in wrong]
 
 
 def _of_verdicts(seen: Seen) -> Iterator[str]:
@@ -49,13 +49,13 @@ def _of_end(seen: Seen) -> Iterator[str]:
                 if right_of(last, key) not in _HANDED_OVER and not is_unsettled:
                     left.append(f"{key} on the {hop} hop. {_shown(last, key)}")
     if seen.state == "certified":
-        yield from (f"certified over {one}" for one in left)
+        yield from (f"certified over {gap}" for gap in left)
         return
     if seen.state not in ("gaps", "not_known"):
         yield f"the window came to no end: {seen.reason}"
     if not seen.reason:
         yield "there is no reason"
-    others = {key for found in seen.found.values() for key in found} - set(wrong)
+    others = {key for verdicts in seen.found.values() for key in verdicts} - set(wrong)
     if not left and not others:
         yield f"nothing is wrong any more, and it is not certified: {seen.reason}"
 
@@ -100,7 +100,7 @@ def _of_rows(seen: Seen, before: Held, after: Held, key: str) -> Iterator[str]:
         return
     if wrong in ("missing", "mismatched") and before.is_disputed(key):
         yield "was written, and its source is disputed"
-    if new not in [Counter(one) for one in _mended(before, key)]:
+    if new not in [Counter(mended) for mended in _mended(before, key)]:
         yield f"was {wrong}, and was repaired wrongly"
 
 
@@ -111,13 +111,13 @@ def _mended(before: Held, key: str) -> list[list[Values]]:
     if not sent:
         return [[]]
     if not rows:
-        return [[one] for one in sent]
-    right = [one for one in rows if _compared(before, one) in {_compared(before, two) for two in sent}]
+        return [[item] for item in sent]
+    right = [row for row in rows if _compared(before, row) in {_compared(before, two) for two in sent}]
     if len(rows) > 1:
-        return [[one] for one in right or rows] + (
-            [] if right else [[_merged(before, one, two)] for one in rows for two in sent]
+        return [[row] for row in right or rows] + (
+            [] if right else [[_merged(before, row, two)] for row in rows for two in sent]
         )
-    return [[_merged(before, rows[0], one)] for one in sent]
+    return [[_merged(before, rows[0], item)] for item in sent]
 
 
 def _compared(held: Held, values: Values) -> Values:
@@ -132,7 +132,9 @@ def _merged(held: Held, row: Values, record: Values) -> Values:
 
 def _shown(held: Held, key: str) -> str:
     def written(copies: list[Copy]) -> str:
-        return str([f"day {one.day} {one.at or ''}{' replay' if one.is_replay else ''} {_text(one)}" for one in copies])
+        return str(
+            [f"day {copy.day} {copy.at or ''}{' replay' if copy.is_replay else ''} {_text(copy)}" for copy in copies]
+        )
 
     ledger = [copy for copy in held.ledger if copy.key == key]
     records = [copy for copy in held.records if copy.key == key]

@@ -156,17 +156,17 @@ class _Draw:
         yield Window(day)
 
     def _sent(self, items: list[Item], day: int, frame: History) -> Iterator[Event]:
-        found: list[Item] = []
+        drawn: list[Item] = []
         for item in items:
             mishap = self._mishap()
             if mishap != "lost":
-                found += [item.changed() if mishap == "changed" else item] * (2 if mishap == "doubled" else 1)
+                drawn += [item.changed() if mishap == "changed" else item] * (2 if mishap == "doubled" else 1)
         if self._goes_wrong("unasked", 0.3):
-            found.append(self._item(day))
-        self.random.shuffle(found)
-        at = self.random.randint(0, len(found))
+            drawn.append(self._item(day))
+        self.random.shuffle(drawn)
+        at = self.random.randint(0, len(drawn))
         stays_open = self._happens("open", 0.25) and not frame.sends_again
-        for part, is_last in ((found[:at], False), (found[at:], True)):
+        for part, is_last in ((drawn[:at], False), (drawn[at:], True)):
             if part:
                 ending = self._ending(frame.key == "sequence", 0.08)
                 self.is_open = is_last and stays_open

@@ -49,8 +49,8 @@ class Held:
 
     def sent(self, key: str) -> list[Copy]:
         """Return the records of a key. One that makewhole sent counts where there is no other."""
-        found = [copy for copy in self.records if copy.key == key]
-        return [copy for copy in found if not copy.is_replay] or found[:1]
+        copies = [copy for copy in self.records if copy.key == key]
+        return [copy for copy in copies if not copy.is_replay] or copies[:1]
 
     def rows_of(self, key: str) -> list[Copy]:
         """Return the rows of a key."""
@@ -93,12 +93,12 @@ class Held:
 
     def of_store_hop(self, key: str) -> Answer:
         """Return what is right on the hop from the topic to the store."""
-        found = self.really(key)
-        if found is None or not self.is_in_doubt(key):
-            return found
-        if found == "unexpected":
+        truth = self.really(key)
+        if truth is None or not self.is_in_doubt(key):
+            return truth
+        if truth == "unexpected":
             return "undecidable"
-        return found if key in self.overdue else "pending"
+        return truth if key in self.overdue else "pending"
 
     def is_perhaps_unsettled(self, hop: str, key: str) -> bool:
         """Whether a key that the topic lacks may be said to be under way: beside a transaction that is open in the
@@ -134,8 +134,8 @@ class Seen:
     def is_of_records(self, hop: str, key: str) -> bool:
         """Whether the window has a record of a key; what makewhole sent again says nothing new of the ledger's."""
         records = [copy for copy in self.moments[0].records if copy.key == key]
-        found = [copy.at for copy in records if copy.at is not None and not (hop == "ledger" and copy.is_replay)]
-        return any(lo <= at < hi for partition, at in found for lo, hi in [self.ranges.get(partition, (0, 0))])
+        places = [copy.at for copy in records if copy.at is not None and not (hop == "ledger" and copy.is_replay)]
+        return any(lo <= at < hi for partition, at in places for lo, hi in [self.ranges.get(partition, (0, 0))])
 
     def is_about(self, hop: str, key: str) -> bool:
         """Whether the window has to judge a key on a hop."""

@@ -40,7 +40,7 @@ def order_of(seed: int, item: Item, record_format: str = "json") -> Order:
 
 def carried_by(record_format: str) -> tuple[str, ...]:
     """Return the columns that records of a format carry."""
-    return (CARRIED,) if record_format in {one.name for one in WHOLE_FORMATS} else tuple(TYPES)
+    return (CARRIED,) if record_format in {kind.name for kind in WHOLE_FORMATS} else tuple(TYPES)
 
 
 def values_of(order: Mapping[str, Any]) -> Values:

@@ -247,7 +247,7 @@ class PipelinePlayer(Walk[Seen]):
         if not isinstance(self.place, TablePlace) or event.gid in self.doubts:
             return
         keys = {key_of(self.history, row) for row in self.place.rows() if row["id"] == f"O{event.number}"}
-        marked = {key for one in self.doubts.values() for key in one}
+        marked = {key for unsure in self.doubts.values() for key in unsure}
         if keys and not keys & marked:  # a row that another one holds is locked
             self.prepared.prepare(event.gid, self.place.changing(f"O{event.number}", event.how))
             self.doubts[event.gid] = frozenset(keys)
@@ -314,7 +314,7 @@ class PipelinePlayer(Walk[Seen]):
 
     def _order_of(self, record: Record) -> Order:
         """Return the order of a record that was sent again as it was, or that was made of a row as JSON."""
-        headers = tuple(one for one in record.headers if not one[0].startswith("makewhole"))
+        headers = tuple(header for header in record.headers if not header[0].startswith("makewhole"))
         known = self.contents.get((record.key, record.value, headers))
         if known is not None:
             return known
@@ -328,8 +328,13 @@ class PipelinePlayer(Walk[Seen]):
             self.history,
             ledger=[self._copy(self._order(item)) for item in self.ledger],
             records=[
-                replace(self._copy(one.row), at=one.at, is_taken=self._is_taken(one.order), is_replay=one.is_replay)
-                for one in self.log
+                replace(
+                    self._copy(logged.row),
+                    at=logged.at,
+                    is_taken=self._is_taken(logged.order),
+                    is_replay=logged.is_replay,
+                )
+                for logged in self.log
             ],
             rows=[self._copy(row) for row in self.place.rows()],
             doubts=frozenset(self.doubts),

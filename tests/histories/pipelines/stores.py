@@ -23,9 +23,9 @@ from tests.world.windows import ReconciledShop
 Contents = tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]
 """The key, the value and the headers of a record."""
 
-_FORMATS = {one.name: one for one in (*FORMATS, *REGISTRY_FORMATS, *WHOLE_FORMATS)}
-_COORDINATES: Mapping[str, Coordinates] = {one.name: one for one in COORDINATES}
-TABLES: Mapping[str, StoreKind] = {one.name: one for one in STORES if one.is_writable}
+_FORMATS = {kind.name: kind for kind in (*FORMATS, *REGISTRY_FORMATS, *WHOLE_FORMATS)}
+_COORDINATES: Mapping[str, Coordinates] = {place.name: place for place in COORDINATES}
+TABLES: Mapping[str, StoreKind] = {place.name: place for place in STORES if place.is_writable}
 
 
 def format_of(history: History) -> RecordFormat:
@@ -93,7 +93,7 @@ class TablePlace:
         if self._columns:
             return store("db", "warehouse", key=f"[{', '.join(self._columns)}]")
         # The columns that have other names in this kind are none that such records carry.
-        is_whole = self.history.record_format in {one.name for one in WHOLE_FORMATS}
+        is_whole = self.history.record_format in {kind.name for kind in WHOLE_FORMATS}
         of_kind = {name: text for name, text in self.kind.settings.items() if not (is_whole and name == "columns")}
         return {**store("db", "warehouse"), **of_kind}
 
@@ -256,7 +256,7 @@ class TopicPlace:
         return [self._order(record) for record in read_settled(self.shop.bootstrap, self._name)]
 
     def _order(self, record: Record) -> Order:
-        headers = tuple(one for one in record.headers if not one[0].startswith("makewhole"))
+        headers = tuple(header for header in record.headers if not header[0].startswith("makewhole"))
         return self.sent[record.key, record.value, headers]
 
 

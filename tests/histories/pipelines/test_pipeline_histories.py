@@ -21,8 +21,8 @@ def test_what_pipelines_are_made_of_is_judged_and_mended_rightly(
 ) -> None:
     history = draw(seed, kinds_asked_for(request, KINDS))
 
-    def wrong_in(one: History) -> list[str]:
-        with pipeline_stage(one) as player:
+    def wrong_in(drawn: History) -> list[str]:
+        with pipeline_stage(drawn) as player:
             return played(lambda check: player.play(lambda seen: check(differences(seen))))
 
     expect_right(history, wrong_in(history), wrong_in, Window, request)

@@ -10,10 +10,10 @@ _NOT_PROVEN = {"pending", "undecidable"}
 
 def differences(seen: Seen) -> list[str]:
     """Return everything that makewhole said or did in a window and that was not right."""
-    found = [*_of_verdicts(seen), *_of_end(seen), *seen.unnamed]
+    wrong = [*_of_verdicts(seen), *_of_end(seen), *seen.unnamed]
     if seen.before is not None and seen.after is not None:
-        found += _of_repair(seen.before, seen.after)
-    return [f"window of day {seen.day} ({seen.state}): {one}" for one in found]
+        wrong += _of_repair(seen.before, seen.after)
+    return [f"window of day {seen.day} ({seen.state}): {difference}" for difference in wrong]
 
 
 def _of_verdicts(seen: Seen) -> Iterator[str]:
@@ -49,7 +49,7 @@ def _of_end(seen: Seen) -> Iterator[str]:
     ]
     if seen.state == "certified":
         for link, number in wrong:
-            if not any(one.is_whole(link, number) for one in seen.moments):
+            if not any(moment.is_whole(link, number) for moment in seen.moments):
                 yield f"certified over {number} on {'→'.join(link)}. {_shown(seen.moments[-1], number)}"
         return
     if seen.state not in ("gaps", "not_known"):
@@ -91,7 +91,7 @@ def _of_rows(before: Held, after: Held, point: str, number: int) -> Iterator[str
     old, new, due = before.of(point, number), after.of(point, number), before.due(point, number)
     if point in LEDGERS:
         yield "the ledger was written to"
-    points = [one for one, table in TABLE_OF.items() if table == point]
+    points = [name for name, table in TABLE_OF.items() if table == point]
     links = [link for link in before.history.links if link[1] in points]
     if not any(before.right(link, number) - {None} for link in links):
         yield "was right, and was written to"

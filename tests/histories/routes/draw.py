@@ -76,7 +76,7 @@ class _Draw:
 
     def history(self, seed: int) -> History:
         choice = self.random.choice
-        shape = choice([one for one in _SHAPES if one in self.kinds] or _SHAPES)
+        shape = choice([style for style in _SHAPES if style in self.kinds] or _SHAPES)
         columns = self.random.sample(sorted(COLUMNS), self.random.randint(2, 4))
         key = choice(sorted(KEYS))
         has_types = "types" in self.kinds
@@ -126,11 +126,11 @@ class _Draw:
             yield Write(origin, item.changed() if differs else item)
 
     def _again(self, day: int) -> Iterator[Event]:
-        known = [one for one in self.known if one[1].day < day]
+        known = [entry for entry in self.known if entry[1].day < day]
         if len(self.origins) > 1 and known and self._happens("again", 0.5):
             first, item = self.random.choice(known)
             item = replace(item.changed() if self._happens("disagreeing", 0.5) else item, day=day)
-            yield Write(next(one for one in self.origins if one != first), item)
+            yield Write(next(origin for origin in self.origins if origin != first), item)
 
     def _strays(self, day: int) -> Iterator[Event]:
         if self._goes_wrong("stray", 0.4):
@@ -139,11 +139,11 @@ class _Draw:
 
     def _mishaps(self, numbers: list[int]) -> tuple[tuple[int, Mishap], ...]:
         mishaps: tuple[Mishap, ...] = ("lost", "doubled", "changed")
-        found = ((number, mishap) for number in numbers for mishap in mishaps if self._goes_wrong(mishap, 0.09))
-        return tuple(dict(found).items())
+        drawn = ((number, mishap) for number in numbers for mishap in mishaps if self._goes_wrong(mishap, 0.09))
+        return tuple(dict(drawn).items())
 
     def _restores(self, day: int) -> Iterator[Event]:
-        read = [one for one in self.links if one[0] not in LEDGERS]
+        read = [hop for hop in self.links if hop[0] not in LEDGERS]
         if read and self.has_groups and self._happens("out_of_range", 0.25):
             link = self.random.choice(read)
             yield Restore(link, self.random.choice(["past", "before"] if day else ["past"]))

@@ -26,9 +26,9 @@ def plain(value: Any) -> str:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
+        return {name: _plain(content) for name, content in value.items()}
     if isinstance(value, list):
-        return [_plain(one) for one in value]
+        return [_plain(element) for element in value]
     if isinstance(value, int | Decimal) and not isinstance(value, bool):
         text = format(Decimal(value), "f")
         return ["number", text.rstrip("0").rstrip(".") if "." in text else text]
@@ -54,8 +54,8 @@ class Held:
 
     def of(self, point: str, number: int) -> list[Copy]:
         """Return the copies of an event at a point. A record that a repair sent again stands for the one before it."""
-        found = self.all_of(point, number)
-        return [copy for copy in found if not copy.is_replay] or found[:1]
+        copies = self.all_of(point, number)
+        return [copy for copy in copies if not copy.is_replay] or copies[:1]
 
     def all_of(self, point: str, number: int) -> list[Copy]:
         """Return the copies of an event at a point, and those that repairs sent again."""
@@ -76,7 +76,7 @@ class Held:
 
     def expected(self, point: str, number: int) -> set[Values]:
         """Return the values that the sources of a place have of an event, all together."""
-        return {one for source in self.sources(point) for one in self.values(source, number)}
+        return {value for source in self.sources(point) for value in self.values(source, number)}
 
     def right(self, link: Link, number: int) -> set[str | None]:
         """Return the right verdicts of a hop over an event; None: nothing is wrong, or another hop has to say it."""
@@ -102,8 +102,8 @@ class Held:
         right, target = self.right(link, number), link[1]
         if right != {"duplicate"} or target not in TOPICS:
             return None in right
-        after = [one for one in self.history.links if one[0] == target]
-        return bool(after) and all(self.is_whole(one, number) for one in after)
+        after = [hop for hop in self.history.links if hop[0] == target]
+        return bool(after) and all(self.is_whole(hop, number) for hop in after)
 
     def is_disputed(self, point: str, number: int) -> bool:
         """Whether what a point has of an event is called wrong by a hop into it, or into a point before it."""
@@ -118,7 +118,7 @@ class Held:
     def due(self, point: str, number: int) -> Values | None:
         """Return what a repair may write of an event at a point: what its sources have, all alike, undisputed."""
         expected = self.expected(point, number)
-        sources = [one for one in self.sources(point) if self.values(one, number)]
+        sources = [source for source in self.sources(point) if self.values(source, number)]
         if len(expected) != 1 or any(self.is_disputed(source, number) for source in sources):
             return None
         return next(iter(expected))

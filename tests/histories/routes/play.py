@@ -112,8 +112,8 @@ class RoutePlayer(Walk[Seen]):
         return str(self.shop.sql(statement, *texts, item.number, at)[0][0])
 
     def _samples(self, item: Item) -> list[str]:
-        found = zip(self.history.columns, item.values, strict=False)
-        return [COLUMNS[name].samples[value % len(COLUMNS[name].samples)] for name, value in found]
+        pairs = zip(self.history.columns, item.values, strict=False)
+        return [COLUMNS[name].samples[value % len(COLUMNS[name].samples)] for name, value in pairs]
 
     @property
     def _columns(self) -> list[str]:
@@ -190,8 +190,11 @@ class RoutePlayer(Walk[Seen]):
         links = {f"{source}→{target}": (source, target) for source, target in self.history.links}
         numbers = {KEYS[self.history.key].shown(number): number for number in self.items}
         with connect(self.shop.journal) as journal:
-            found = [item.finding for item in window_findings.findings(journal, context.window)]
-        return {(links[one.hop], numbers[one.key]): (one.verdict.value, one.cause.value) for one in found}
+            findings = [item.finding for item in window_findings.findings(journal, context.window)]
+        return {
+            (links[finding.hop], numbers[finding.key]): (finding.verdict.value, finding.cause.value)
+            for finding in findings
+        }
 
     def read_again(self, seen: Seen) -> None:
         assert seen.before is not None
@@ -231,15 +234,15 @@ class RoutePlayer(Walk[Seen]):
     @cached_property
     def _meanings(self) -> list[dict[str, int]]:
         """Return what PostgreSQL writes for each sample of each compared column: as JSON, and as a text in JSON."""
-        found: list[dict[str, int]] = []
+        of_columns: list[dict[str, int]] = []
         for name in self.history.columns:
             column, of_column = COLUMNS[name], dict[str, int]()
             for number, sample in enumerate(column.samples):
                 statement = f"select to_jsonb(x)::text, to_jsonb(x::text)::text from (select %s::{column.name} as x) t"
                 for text in self.shop.sql(statement, sample)[0]:
                     of_column[plain(json.loads(text, parse_float=Decimal))] = number
-            found.append(of_column)
-        return found
+            of_columns.append(of_column)
+        return of_columns
 
 
 def key_of(history: History) -> Callable[[Any], str]:

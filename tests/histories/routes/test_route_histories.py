@@ -20,8 +20,8 @@ def test_places_are_judged_and_mended_rightly(seed: int, route_stage: Stage, req
     """Takes long: each history has three windows, most of them with a repair."""
     history = draw(seed, kinds_asked_for(request, KINDS))
 
-    def wrong_in(one: History) -> list[str]:
-        with route_stage(one) as player:
+    def wrong_in(drawn: History) -> list[str]:
+        with route_stage(drawn) as player:
             return played(lambda check: player.play(lambda seen: check(differences(seen))))
 
     expect_right(history, wrong_in(history), wrong_in, Window, request)

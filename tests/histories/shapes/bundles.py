@@ -139,23 +139,23 @@ def _single(bundle: str, orders: Sequence[Order] | None) -> bytes:
 
 SINGLE = RecordShape(name="a record for each", value=_single, array=None)
 BUNDLES = (
-    RecordShape(name="json", value=lambda *one: _encoded(_json(*one))),
-    RecordShape(name="json, nested", value=lambda *one: _encoded(_nested(*one)), array="$.of.lines[*]"),
+    RecordShape(name="json", value=lambda *args: _encoded(_json(*args))),
+    RecordShape(name="json, nested", value=lambda *args: _encoded(_nested(*args)), array="$.of.lines[*]"),
     RecordShape(
         name="json, at any names",
-        value=lambda *one: _encoded(_of_any_names(*one)),
+        value=lambda *args: _encoded(_of_any_names(*args)),
         array="$['of order']['a.b'][*]",
     ),
-    RecordShape(name="json, keyed by the record", value=lambda *one: _encoded(_json(*one)), key="kafka.key"),
-    RecordShape(name="an array in a text", value=lambda *one: _encoded(_as_text(*one))),
+    RecordShape(name="json, keyed by the record", value=lambda *args: _encoded(_json(*args)), key="kafka.key"),
+    RecordShape(name="an array in a text", value=lambda *args: _encoded(_as_text(*args))),
     RecordShape(
         name="json behind the prefix of a registry",
-        value=lambda *one: behind_prefix(_encoded(_json(*one))),
+        value=lambda *args: behind_prefix(_encoded(_json(*args))),
         settings={"value": "json_schema"},
     ),
     RecordShape(
         name="json in a string",
-        value=lambda *one: json.dumps(json.dumps(_json(*one))).encode(),
+        value=lambda *args: json.dumps(json.dumps(_json(*args))).encode(),
         settings={"value": "json_in_string"},
     ),
     RecordShape(

@@ -122,11 +122,11 @@ class ChangedChain:
 
 def _in_records(bundle: str, versions: Sequence[list[Order]], shape: RecordShape, random: Random) -> Iterator[Record]:
     """Yield records with all versions: of an order one after the other, of one in a record at most one."""
-    waiting = [list(one) for one in versions]
-    while waiting := [one for one in waiting if one]:
+    waiting = [list(chain) for chain in versions]
+    while waiting := [chain for chain in waiting if chain]:
         most = 1 if shape is SINGLE else random.choice([1, 2, 5, len(waiting)])
         chosen = random.sample(waiting, k=min(most, len(waiting)))
-        yield Record(bundle, [one.pop(0) for one in chosen])
+        yield Record(bundle, [chain.pop(0) for chain in chosen])
         if shape is not SINGLE and random.random() < 0.2:
             yield Record(bundle, random.choice([None, []]))
 

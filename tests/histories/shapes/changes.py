@@ -67,11 +67,11 @@ class ChangedDay:
     @property
     def verdicts(self) -> Verdicts:
         """What is right."""
-        found: dict[str, dict[str, str]] = {LEDGER_HOP: {}, STORE_HOP: {}}
+        verdicts: dict[str, dict[str, str]] = {LEDGER_HOP: {}, STORE_HOP: {}}
         for key, change in self.changes.items():
             hop, verdict = _FINDING[change]
-            found[hop][key] = verdict
-        return found
+            verdicts[hop][key] = verdict
+        return verdicts
 
     @property
     def repaired_rows(self) -> list[Order]:

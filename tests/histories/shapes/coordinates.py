@@ -66,18 +66,18 @@ def in_log_order(shop: ReconciledShop, records: Iterable[Order]) -> list[tuple[O
     read: dict[int, list[Mapping[str, Any]]] = {}
     for (partition, _), row in sorted(log_rows(shop).items()):
         read.setdefault(partition, []).append(row)
-    found: list[tuple[Order, Mapping[str, Any]]] = []
+    pairs: list[tuple[Order, Mapping[str, Any]]] = []
     for record in records:
         partition = sum(record["id"].encode()) % shop.partitions
-        found.append((record, read[partition].pop(0)))
+        pairs.append((record, read[partition].pop(0)))
     assert not any(read.values())
-    return found
+    return pairs
 
 
 def log_rows(shop: ReconciledShop) -> dict[tuple[int, int], Mapping[str, Any]]:
     """Return what the log has of each record, by partition and offset: `partition` and the columns of its reader."""
     log = kafka_of(from_environment("log"))
-    found: dict[tuple[int, int], Mapping[str, Any]] = {}
+    by_place: dict[tuple[int, int], Mapping[str, Any]] = {}
     topic_id, ends = describe_topic(log, shop.topic).topic_id, high_watermarks(log, shop.topic)
     with BrokerLog(log) as broker:
         for partition, end in ends.items():
@@ -85,5 +85,5 @@ def log_rows(shop: ReconciledShop) -> dict[tuple[int, int], Mapping[str, Any]]:
                 continue
             wanted = PartitionRange(topic=shop.topic, topic_id=topic_id, partition=partition, lo=0, hi=end)
             rows = (row for batch in read_range(broker, wanted).batches() for row in batch.to_pylist())
-            found.update({(partition, row["offset"]): {**row, "partition": partition} for row in rows})
-    return found
+            by_place.update({(partition, row["offset"]): {**row, "partition": partition} for row in rows})
+    return by_place

@@ -222,13 +222,13 @@ class FilesDataset:
 def _values(order: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns of an order, or of a row that was read, by values of Python."""
     at, due = order["at"], order["due"]
-    found = {
+    row = {
         **order,
         "amount": Decimal(order["amount"]).quantize(_CENT),
         "at": datetime.fromisoformat(at) if isinstance(at, str) else at,
         "due": date.fromisoformat(due) if isinstance(due, str) else due,
     }
-    return {name: found[name] for name in ("id", *TYPES)}
+    return {name: row[name] for name in ("id", *TYPES)}
 
 
 def essence(rows: Iterable[Order], *, has_position: bool) -> list[str]:

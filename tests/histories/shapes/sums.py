@@ -120,9 +120,9 @@ class DrawnSums:
     def right(self, day: int) -> tuple[Found, int]:
         """Return the findings in the window of a day, and the number of rows that are right."""
         verdicts = {order.name: right for order in self.orders if (right := order.right(day)) is not None}
-        found = {name: right for name, right in verdicts.items() if right[0] != "matched"}
+        wrong = {name: right for name, right in verdicts.items() if right[0] != "matched"}
         strays = {name: ("unexpected", "not_in_source") for name, at in self.strays.items() if at == day}
-        return {**found, **strays}, len(verdicts) - len(found)
+        return {**wrong, **strays}, len(verdicts) - len(wrong)
 
 
 def draw_sums(seed: str) -> DrawnSums:
@@ -154,8 +154,10 @@ def _order(random: Random, name: str, days: int) -> _DrawnOrder:
         return replace(made, **more)
 
     lines = [line(str(number)) for number in range(random.randint(1, 5))]
-    resent = [replace(one, as_number=random.random() < 0.5) for one in lines if random.random() < 0.15]
-    resent = [replace(one, day=random.randrange(one.day, days) if random.random() < 0.3 else one.day) for one in resent]
+    resent = [replace(copy, as_number=random.random() < 0.5) for copy in lines if random.random() < 0.15]
+    resent = [
+        replace(copy, day=random.randrange(copy.day, days) if random.random() < 0.3 else copy.day) for copy in resent
+    ]
     excluded = [line("out", kind=RecordKind.EXCLUDED)] if random.random() < 0.2 else []
     aborted = [line("aborted", kind=RecordKind.ABORTED)] if random.random() < 0.2 else []
     flawed, flaw = _flaw(random, line, lines[0]) if random.random() < 0.15 else ([], None)

@@ -17,12 +17,12 @@ _NOT_KNOWN = {"undecidable"}
 def differences(history: History, seen: Sequence[Seen]) -> list[str]:
     """Return everything that makewhole said or did in the last window and that was not right."""
     now = seen[-1]
-    found = [*_of_store(seen), *_of_certificate(seen), *_of_alarms(seen), *now.unnamed]
+    wrong = [*_of_store(seen), *_of_certificate(seen), *_of_alarms(seen), *now.unnamed]
     if history.has_ledger and not history.is_direct:
-        found += _of_ledger(now)
+        wrong += _of_ledger(now)
     if now.before is not None and now.after is not None:
-        found += _of_repair(history, seen, now.before, now.after)
-    return [f"window {len(seen)} ({now.state}): {one}" for one in found]
+        wrong += _of_repair(history, seen, now.before, now.after)
+    return [f"window {len(seen)} ({now.state}): {difference}" for difference in wrong]
 
 
 # What a window is about
@@ -50,14 +50,14 @@ def _is_explained_by_file(seen: Sequence[Seen], key: str) -> bool:
     now = seen[-1].moments[0]
     if any(seen[-1].has(record) for record in now.of_key(key)):
         return False
-    earlier = [one.moments[0].region for one in seen[:-1] if one.moments[0].region != now.region]
+    earlier = [before.moments[0].region for before in seen[:-1] if before.moments[0].region != now.region]
     return any(Held(now.has_version, region, now.records, (), now.warehouse).is_whole(key) for region in earlier)
 
 
 def _is_in_doubt_by_file(seen: Sequence[Seen], cause: str | None) -> bool:
     """Whether a key may be in doubt, since its record was read when the file had another filter. A ledger does not
     say whether it was that, or the key left the filter in an earlier window."""
-    has_changed = any(one.moments[0].region != seen[-1].moments[0].region for one in seen[:-1])
+    has_changed = any(earlier.moments[0].region != seen[-1].moments[0].region for earlier in seen[:-1])
     return cause == "filter_changed" and (has_changed or seen[-1].moments[0].is_direct)
 
 
@@ -171,9 +171,9 @@ def _of_rows(seen: Sequence[Seen], before: Held, key: str, old: list[TableRow], 
 
 
 def _of_sent(before: Held, after: Held) -> Iterator[str]:
-    sent = [one.version for one in after.records if one not in before.records]
-    for key in sorted({one.key for one in sent}):
-        of_key = [one for one in sent if one.key == key]
+    sent = [record.version for record in after.records if record not in before.records]
+    for key in sorted({version.key for version in sent}):
+        of_key = [version for version in sent if version.key == key]
         rows = [row for row in before.outbox if row["id"] == key]
         if len(of_key) > 1:
             yield f"{key} was sent {len(of_key)} times"
@@ -188,10 +188,10 @@ def _of_sent(before: Held, after: Held) -> Iterator[str]:
 def _shown(now: Seen, key: str) -> str:
     held = now.moments[0]
     log: list[Mapping[str, Any] | str] = [
-        f"{one.partition}:{one.offset} v{one.version.number} {one.version.cents} {one.version.region}"
-        f"{' deleted' if one.version.is_deletion else ''}{' damaged ' + one.damage if one.damage else ''}"
-        f"{' *' if now.has(one) else ''}"
-        for one in held.of_key(key)
+        f"{record.partition}:{record.offset} v{record.version.number} {record.version.cents} {record.version.region}"
+        f"{' deleted' if record.version.is_deletion else ''}{' damaged ' + record.damage if record.damage else ''}"
+        f"{' *' if now.has(record) else ''}"
+        for record in held.of_key(key)
     ]
     rows = [dict(row) for row in held.rows_of(key)]
     ledger = [(row.get("version"), row["amount"], row["at"]) for row in held.outbox if row["id"] == key]

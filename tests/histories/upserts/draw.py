@@ -123,7 +123,7 @@ class _Draw:
         if day and self.has_ledger and self._happens("purged", 0.3) and not self.is_direct:  # it would delete keys
             yield Purge(day)
         if day and self._happens("filter_changes", 0.2) and self.has_filter:
-            self.region = self.random.choice([one for one in (None, "EU", "US") if one != self.region])
+            self.region = self.random.choice([region for region in (None, "EU", "US") if region != self.region])
             yield Filter(self.region)
 
     def _versions(self, day: int) -> list[Version]:
@@ -179,12 +179,12 @@ class _Draw:
             else:
                 yield Send((version,))
         if self.older and self._goes_wrong("sent_again", 0.3):
-            again = [one for one in self.older if not one.is_deletion]
+            again = [older for older in self.older if not older.is_deletion]
             yield Send((replace(self.random.choice(again), day=day, minute=self.minute),)) if again else Send(())
 
     def _load(self, day: int) -> Load:
-        found = ((key, self._mishap()) for key in sorted(self.current))
-        return Load(day, tuple((key, mishap) for key, mishap in found if mishap is not None))
+        drawn = ((key, self._mishap()) for key in sorted(self.current))
+        return Load(day, tuple((key, mishap) for key, mishap in drawn if mishap is not None))
 
     def _mishap(self) -> Mishap | None:
         if self._goes_wrong("loss", 0.07):

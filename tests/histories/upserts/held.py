@@ -51,13 +51,13 @@ class Held:
 
     def latest(self, key: str) -> Version | None:
         """Return the latest version of a key: a deletion ends what was before it."""
-        found: Version | None = None
+        latest: Version | None = None
         for record in self.of_key(key):
-            one = record.version
-            is_first = found is None or found.is_deletion or one.is_deletion or not self.has_version
-            if record.damage != "value" and (is_first or one.number >= found.number):  # type: ignore[union-attr]
-                found = one
-        return found
+            version = record.version
+            is_first = latest is None or latest.is_deletion or version.is_deletion or not self.has_version
+            if record.damage != "value" and (is_first or version.number >= latest.number):  # type: ignore[union-attr]
+                latest = version
+        return latest
 
     def is_damaged(self, key: str, *, in_topic: bool = False) -> bool:
         """Whether it cannot be known what the latest version of a key says: its last record in a topic cannot be read,
@@ -66,10 +66,12 @@ class Held:
         records = self.of_key(key)
         ends = [at for at, record in enumerate(records) if record.version.is_deletion]
         living = records[ends[-1] if ends else 0 :]
-        is_any_taken = in_topic or any(self.takes(one.version) and not one.version.is_deletion for one in living)
-        is_unplaced = any(one.damage == "version" for one in living) or _is_unordered(living)
+        is_any_taken = in_topic or any(
+            self.takes(record.version) and not record.version.is_deletion for record in living
+        )
+        is_unplaced = any(record.damage == "version" for record in living) or _is_unordered(living)
         is_unplaced = is_unplaced and len(living) > 1 and is_any_taken
-        last = {one.partition: one.damage for one in living}  # a key has one partition in each topic
+        last = {record.partition: record.damage for record in living}  # a key has one partition in each topic
         return "value" in last.values() or is_unplaced
 
     def is_unnumbered(self, key: str) -> bool:
@@ -93,7 +95,7 @@ class Held:
 
     def until(self, ends: Mapping[int, int]) -> Self:
         """Return the same with the records before these offsets alone."""
-        return replace(self, records=tuple(one for one in self.records if one.offset < ends[one.partition]))
+        return replace(self, records=tuple(record for record in self.records if record.offset < ends[record.partition]))
 
 
 def says(row: TableRow, version: Version, *, has_version: bool) -> bool:
@@ -105,13 +107,15 @@ def says(row: TableRow, version: Version, *, has_version: bool) -> bool:
 
 def _is_unordered(living: Sequence[Record]) -> bool:
     """Whether a record without a number may have come after the first one with the highest."""
-    highest = max((one.version.number for one in living if not one.version.is_deletion), default=UNNUMBERED)
-    first = next((one for one in living if one.version.number == highest and not one.version.is_deletion), None)
-    bare = [one for one in living if one.damage == "unnumbered"]
+    highest = max((record.version.number for record in living if not record.version.is_deletion), default=UNNUMBERED)
+    first = next(
+        (record for record in living if record.version.number == highest and not record.version.is_deletion), None
+    )
+    bare = [record for record in living if record.damage == "unnumbered"]
     return (
         first is not None
         and highest != UNNUMBERED
-        and any(one.partition != first.partition or one.offset > first.offset for one in bare)
+        and any(record.partition != first.partition or record.offset > first.offset for record in bare)
     )
 
 

@@ -213,8 +213,8 @@ class UpsertPlayer(Walk[Seen]):
 
     def found(self, context: WindowContext) -> dict[tuple[str, str], tuple[str, str]]:
         with connect(self.shop.journal) as journal:
-            found = [item.finding for item in window_findings.findings(journal, context.window)]
-        return {(one.hop, one.key): (one.verdict.value, one.cause.value) for one in found}
+            findings = [item.finding for item in window_findings.findings(journal, context.window)]
+        return {(finding.hop, finding.key): (finding.verdict.value, finding.cause.value) for finding in findings}
 
     # What there is
 
@@ -246,7 +246,7 @@ class UpsertPlayer(Walk[Seen]):
         """Return which rows came since the window before into the ledgers that feed the table."""
         ledgers = ([0] if self.history.is_direct else []) + ([BESIDE] if self.history.second == "ledger" else [])
         before = self.seen[-1].ranges if self.seen else {}
-        return {one: (before.get(one, (0, 0))[1], self.ends.get(one, 0)) for one in ledgers}
+        return {ledger: (before.get(ledger, (0, 0))[1], self.ends.get(ledger, 0)) for ledger in ledgers}
 
     def _order(self, version: Version) -> dict[str, Any]:
         at = BORN + version.day * DAY + timedelta(minutes=version.minute)

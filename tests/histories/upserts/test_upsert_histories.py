@@ -20,8 +20,8 @@ def test_versions_are_judged_and_mended_rightly(seed: int, upsert_stage: Stage, 
     """Takes long: each history has four windows, most of them with a repair."""
     history = draw(seed, kinds_asked_for(request, KINDS))
 
-    def wrong_in(one: History) -> list[str]:
-        with upsert_stage(one) as player:
-            return played(lambda check: player.play(lambda _: check(differences(one, player.seen))))
+    def wrong_in(drawn: History) -> list[str]:
+        with upsert_stage(drawn) as player:
+            return played(lambda check: player.play(lambda _: check(differences(drawn, player.seen))))
 
     expect_right(history, wrong_in(history), wrong_in, Window, request)

@@ -39,16 +39,18 @@ def dump(segments: Iterable[Path]) -> Mapping[Path, list[DumpedBatch]]:
     done = subprocess.run(
         [*command, "--print-data-log", "--files", names], capture_output=True, text=True, check=True, timeout=120
     )
-    found: defaultdict[Path, list[DumpedBatch]] = defaultdict(list)
+    by_partition: defaultdict[Path, list[DumpedBatch]] = defaultdict(list)
     batches: list[DumpedBatch] = []
     for line in done.stdout.splitlines():
         if line.startswith("Dumping "):
-            batches = found[Path(line.removeprefix("Dumping ")).parent]
+            batches = by_partition[Path(line.removeprefix("Dumping ")).parent]
         elif line.startswith("baseOffset: "):
             batches.append(DumpedBatch(fields=dict(_FIELD.findall(line))))
         elif line.startswith("| offset: "):
             batches[-1].records.append(dict(_FIELD.findall(line.split(" payload: ")[0])))
-    return {folder: sorted(of_it, key=lambda batch: batch.number("baseOffset")) for folder, of_it in found.items()}
+    return {
+        folder: sorted(of_it, key=lambda batch: batch.number("baseOffset")) for folder, of_it in by_partition.items()
+    }
 
 
 class Counted:
@@ -64,14 +66,14 @@ class Counted:
     def aborted_offsets(self) -> set[int]:
         """Going from the end to the beginning: a transactional record belongs to its producer's next marker."""
         ending: dict[int, bool] = {}
-        found = set()
+        offsets = set()
         for batch in reversed(self.all):
             producer = batch.number("producerId")
             if batch.is_set("isControl"):
                 ending[producer] = batch.is_commit
             elif batch.is_set("isTransactional") and ending.get(producer) is False:
-                found |= {int(record["offset"]) for record in batch.records}
-        return found
+                offsets |= {int(record["offset"]) for record in batch.records}
+        return offsets
 
     def offsets(self) -> dict[str, int]:
         """Offset by offset, up to the stable one."""
@@ -99,24 +101,24 @@ class Counted:
     def transactions(self) -> dict[str, list[int]]:
         """Numbers of records of each transaction that ended, committed or aborted, in the order of markers."""
         open_records: dict[int, int] = defaultdict(int)
-        found: dict[str, list[int]] = {"committed": [], "aborted": []}
+        counts: dict[str, list[int]] = {"committed": [], "aborted": []}
         for batch in self.visible:
             producer = batch.number("producerId")
             if batch.is_set("isControl"):
-                found["committed" if batch.is_commit else "aborted"].append(open_records.pop(producer, 0))
+                counts["committed" if batch.is_commit else "aborted"].append(open_records.pop(producer, 0))
             elif batch.is_set("isTransactional"):
                 open_records[producer] += batch.number("count")
-        return found
+        return counts
 
     def sequences(self) -> dict[tuple[int, int], list[tuple[int, int]]]:
         """Per (producer id, epoch): (first sequence, how many) of each batch, in offset order."""
-        found: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+        sequences: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
         for batch in self.data:
             if batch.number("producerId") >= 0:
                 offsets = batch.number("lastOffset") - batch.number("baseOffset") + 1
                 identity = batch.number("producerId"), batch.number("producerEpoch")
-                found[identity].append((batch.number("baseSequence"), offsets))
-        return found
+                sequences[identity].append((batch.number("baseSequence"), offsets))
+        return sequences
 
     def numbering(self) -> dict[str, int]:
         """Record by record: what is there twice, and what is not there between the first and the last."""
@@ -132,35 +134,35 @@ class Counted:
 
     def codecs(self) -> dict[str, tuple[int, int, int]]:
         """Batches, records and bytes by codec."""
-        found: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
+        codecs: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
         for batch in self.data:
-            total = found[_CODECS[batch.fields["compresscodec"]]]
+            total = codecs[_CODECS[batch.fields["compresscodec"]]]
             total[0], total[1] = total[0] + 1, total[1] + batch.number("count")
             total[2] += batch.number("size")
-        return {name: (total[0], total[1], total[2]) for name, total in found.items()}
+        return {name: (total[0], total[1], total[2]) for name, total in codecs.items()}
 
     def kinds(self) -> Counter[str]:
         """Records by kind of producer."""
-        found = Counter[str]()
+        kinds = Counter[str]()
         for batch in self.data:
             is_numbered = batch.number("producerId") >= 0
             kind = "transactional" if batch.is_set("isTransactional") else "idempotent" if is_numbered else "plain"
-            found[kind] += batch.number("count")
-        return found
+            kinds[kind] += batch.number("count")
+        return kinds
 
     def leader_epochs(self) -> list[tuple[int, int, int]]:
         """(epoch, first offset, offset behind) up to the stable offset."""
-        found: list[tuple[int, int, int]] = []
+        epochs: list[tuple[int, int, int]] = []
         for batch in self.visible:
             epoch, end = batch.number("partitionLeaderEpoch"), min(batch.number("lastOffset") + 1, self.stable)
             start = max(batch.number("baseOffset"), self.log_start)
             if end <= start:
                 continue
-            if found and found[-1][0] == epoch:
-                found[-1] = (epoch, found[-1][1], end)
+            if epochs and epochs[-1][0] == epoch:
+                epochs[-1] = (epoch, epochs[-1][1], end)
             else:
-                found.append((epoch, start, end))
-        return found
+                epochs.append((epoch, start, end))
+        return epochs
 
     def late_batches(self) -> int:
         newest, late = -1, 0

@@ -76,29 +76,33 @@ Both = tuple[Document, list[Counted]]
 def test_every_offset_is_what_the_dump_says(both: Both) -> None:
     """Takes long: the topics are filled, and the broker's own tool reads them."""
     audit, counted = both
-    assert [part["offsets"] for part in audit["partitions"]] == [one.offsets() for one in counted]
-    totals = {name: sum(one.offsets()[name] for one in counted) for name in audit["offsets"]}
+    assert [part["offsets"] for part in audit["partitions"]] == [dumped.offsets() for dumped in counted]
+    totals = {name: sum(dumped.offsets()[name] for dumped in counted) for name in audit["offsets"]}
     assert audit["offsets"] == totals
 
 
 def test_the_tail_holds_what_the_dump_says(both: Both) -> None:
     audit, counted = both
-    assert [part["tail"]["records"] for part in audit["partitions"]] == [one.tail_records() for one in counted]
+    assert [part["tail"]["records"] for part in audit["partitions"]] == [dumped.tail_records() for dumped in counted]
 
 
 def test_batches_records_and_bytes_are_those_of_the_dump(both: Both) -> None:
     audit, counted = both
-    for part, one in zip(audit["partitions"], counted, strict=True):
-        sizes = sum(batch.number("size") for batch in one.data)
-        assert (part["batches"], part["records"], part["size_bytes"]) == (len(one.data), one.records(), sizes)
+    for part, partition_dump in zip(audit["partitions"], counted, strict=True):
+        sizes = sum(batch.number("size") for batch in partition_dump.data)
+        assert (part["batches"], part["records"], part["size_bytes"]) == (
+            len(partition_dump.data),
+            partition_dump.records(),
+            sizes,
+        )
     codecs = {
-        name: tuple(sum(one.codecs().get(name, (0, 0, 0))[index] for one in counted) for index in range(3))
-        for name in {name for one in counted for name in one.codecs()}
+        name: tuple(sum(dumped.codecs().get(name, (0, 0, 0))[index] for dumped in counted) for index in range(3))
+        for name in {name for dumped in counted for name in dumped.codecs()}
     }
     assert {name: tuple(total.values()) for name, total in audit["batches"]["codecs"].items()} == codecs
-    kinds = sum((one.kinds() for one in counted), Counter[str]())
+    kinds = sum((dumped.kinds() for dumped in counted), Counter[str]())
     assert {name: total["records"] for name, total in audit["batches"]["kinds"].items()} == kinds
-    each = [batch.number("count") for one in counted for batch in one.data]
+    each = [batch.number("count") for dumped in counted for batch in dumped.data]
     spread = audit["batches"]["records_per_batch"]
     assert (spread["count"], spread["total"], spread["least"], spread["most"]) == (
         len(each), sum(each), min(each), max(each),
@@ -107,24 +111,26 @@ def test_batches_records_and_bytes_are_those_of_the_dump(both: Both) -> None:
 
 
 def classes(values: list[int]) -> list[list[int]]:
-    found = Counter(2 ** value.bit_length() - 1 if value else 0 for value in values)
-    return [[bound, found[bound]] for bound in sorted(found)]
+    histogram = Counter(2 ** value.bit_length() - 1 if value else 0 for value in values)
+    return [[bound, histogram[bound]] for bound in sorted(histogram)]
 
 
 def test_transactions_are_those_of_the_dump(both: Both) -> None:
     audit, counted = both
-    ended = [one.transactions() for one in counted]
+    ended = [dumped.transactions() for dumped in counted]
     for name in ("committed", "aborted"):
-        sizes = [records for one in ended for records in one[name]]
+        sizes = [records for of_partition in ended for records in of_partition[name]]
         totals = audit["transactions"][name]
         assert (totals["count"], totals["records"], totals["without_data"]) == (len(sizes), sum(sizes), sizes.count(0))
-        assert [part[f"{name}_transactions"] for part in audit["partitions"]] == [len(one[name]) for one in ended]
+        assert [part[f"{name}_transactions"] for part in audit["partitions"]] == [
+            len(of_partition[name]) for of_partition in ended
+        ]
 
 
 def test_producers_and_their_numbering_are_those_of_the_dump(both: Both) -> None:
     audit, counted = both
     sequences = audit["sequences"]
-    identities = {identity for one in counted for identity in one.sequences()}
+    identities = {identity for dumped in counted for identity in dumped.sequences()}
     assert sequences["producers"] == len({producer for producer, _ in identities})
     producers = {
         (producer["producer_id"], epoch["epoch"]) for producer in sequences["listed"] for epoch in producer["epochs"]
@@ -132,8 +138,12 @@ def test_producers_and_their_numbering_are_those_of_the_dump(both: Both) -> None
     assert producers <= identities
     for producer in sequences["listed"]:
         of_it = [
-            [(epoch, pieces) for (found, epoch), pieces in one.sequences().items() if found == producer["producer_id"]]
-            for one in counted
+            [
+                (epoch, pieces)
+                for (producer_id, epoch), pieces in dumped.sequences().items()
+                if producer_id == producer["producer_id"]
+            ]
+            for dumped in counted
         ]
         assert producer["epoch_count"] == max(len(epochs) for epochs in of_it)
         assert producer["batches"] == sum(len(pieces) for epochs in of_it for _, pieces in epochs)
@@ -154,9 +164,9 @@ def test_gaps_and_repeats_are_those_of_the_dump_record_by_record(
     audits: dict[str, Document], counts: dict[str, list[Counted]]
 ) -> None:
     sequences = audits[EVENTS]["sequences"]
-    numbering = [one.numbering() for one in counts[EVENTS]]
+    numbering = [dumped.numbering() for dumped in counts[EVENTS]]
     assert {name: sequences[name] for name in ("missing", "repeated", "gaps")} == {
-        name: sum(one[name] for one in numbering) for name in ("missing", "repeated", "gaps")
+        name: sum(of_partition[name] for of_partition in numbering) for name in ("missing", "repeated", "gaps")
     }
     assert (sequences["gaps"], sequences["missing"], sequences["repeats"], sequences["repeated"]) == (1, 7, 1, 4)
     assert sequences["wraps"] == 1
@@ -166,18 +176,21 @@ def test_gaps_and_repeats_are_those_of_the_dump_record_by_record(
 
 def test_leader_epochs_and_times_are_those_of_the_dump(both: Both) -> None:
     audit, counted = both
-    for part, one in zip(audit["partitions"], counted, strict=True):
+    for part, partition_dump in zip(audit["partitions"], counted, strict=True):
         spans = [tuple(span.values()) for span in part["leader_epochs"]]
-        assert spans == one.leader_epochs()
-    stamps = [int(batch.fields["CreateTime"]) for one in counted for batch in one.data]
+        assert spans == partition_dump.leader_epochs()
+    stamps = [int(batch.fields["CreateTime"]) for dumped in counted for batch in dumped.data]
     assert audit["times"]["newest_ms"] == max(stamps)
-    assert audit["times"]["late"]["batches"] == sum(one.late_batches() for one in counted)
-    assert sum(records for _, records in audit["times"]["rates"]) == sum(one.records() for one in counted)
+    assert audit["times"]["late"]["batches"] == sum(dumped.late_batches() for dumped in counted)
+    assert sum(records for _, records in audit["times"]["rates"]) == sum(dumped.records() for dumped in counted)
 
 
 def test_open_and_hanging_transactions_are_distinguished(audits: dict[str, Document]) -> None:
-    running = {one["transactional_id"]: one for one in audits[EVENTS]["transactions"]["open"]}
-    assert {name: one["is_hanging"] for name, one in running.items()} == {None: True, "messy-open": False}
+    running = {transaction["transactional_id"]: transaction for transaction in audits[EVENTS]["transactions"]["open"]}
+    assert {name: transaction["is_hanging"] for name, transaction in running.items()} == {
+        None: True,
+        "messy-open": False,
+    }
     assert (running[None]["records"], running["messy-open"]["records"]) == (3, 5)
     assert running["messy-open"]["timeout_ms"] == 600_000
 
@@ -192,12 +205,12 @@ def test_the_findings_are_what_was_done_to_the_topic(audits: dict[str, Document]
 
 
 def test_a_part_of_a_topic_is_counted_alike(mess: Mess, counts: dict[str, list[Counted]]) -> None:
-    one = counts[EVENTS][0]
-    lo = one.data[3].number("baseOffset") + 5
+    dumped = counts[EVENTS][0]
+    lo = dumped.data[3].number("baseOffset") + 5
     (part,) = json.loads(run(mess, EVENTS, "--partition", "0", "--from", str(lo), "--json").stdout)["partitions"]
-    assert part["offsets"] == Counted(one.all, log_start=lo, stable=one.stable, end=one.end).offsets() | {
+    assert part["offsets"] == Counted(dumped.all, log_start=lo, stable=dumped.stable, end=dumped.end).offsets() | {
         "expired": 0,
-        "span": one.stable - lo,
+        "span": dumped.stable - lo,
     }
 
 
@@ -205,17 +218,17 @@ def test_a_part_of_a_topic_is_counted_alike(mess: Mess, counts: dict[str, list[C
 def test_a_part_that_begins_inside_a_compacted_batch_is_counted_record_by_record(
     mess: Mess, counts: dict[str, list[Counted]]
 ) -> None:
-    (one,) = counts[COMPACTED]
+    (dumped,) = counts[COMPACTED]
     sparse = next(
         batch
-        for batch in one.data
+        for batch in dumped.data
         if 1 < batch.number("count") < batch.number("lastOffset") - batch.number("baseOffset")
     )
     lo = int(sparse.records[1]["offset"])
     (part,) = json.loads(run(mess, COMPACTED, "--from", str(lo), "--json").stdout)["partitions"]
-    assert part["offsets"] == Counted(one.all, log_start=lo, stable=one.stable, end=one.end).offsets() | {
+    assert part["offsets"] == Counted(dumped.all, log_start=lo, stable=dumped.stable, end=dumped.end).offsets() | {
         "expired": 0,
-        "span": one.stable - lo,
+        "span": dumped.stable - lo,
     }
 
 

@@ -36,10 +36,10 @@ def test_an_open_transaction_is_found_with_its_coordinators_word_and_gone_when_i
     for _ in range(3):
         producer.produce(topic, b"value", partition=1)
     producer.flush(30)
-    (found,) = open_transactions(connection, topic)
-    assert (found.partition, found.first_offset, found.transactional_id) == (1, 0, f"{topic}-id")
-    assert (found.state, found.timeout_ms, found.is_hanging) == ("Ongoing", 60_000, False)
-    assert found.started_at_ms is not None
+    (transaction,) = open_transactions(connection, topic)
+    assert (transaction.partition, transaction.first_offset, transaction.transactional_id) == (1, 0, f"{topic}-id")
+    assert (transaction.state, transaction.timeout_ms, transaction.is_hanging) == ("Ongoing", 60_000, False)
+    assert transaction.started_at_ms is not None
     producer.commit_transaction(30)
     assert left_open(kafka.bootstrap, topic) == ()
 
@@ -56,13 +56,13 @@ def test_a_transaction_that_no_coordinator_knows_hangs(
     batch = raw.batch([(None, b"value")], producer=orphan, base_sequence=0, is_transactional=True)
     with unverified():
         offset = produce_when_let(port, topic, batch, orphan_id=f"{topic}-orphan")
-    found = {one.producer_id: one for one in open_transactions(connection, topic)}
-    hanging = found.pop(orphan.id)
+    by_producer = {transaction.producer_id: transaction for transaction in open_transactions(connection, topic)}
+    hanging = by_producer.pop(orphan.id)
     assert (hanging.first_offset, hanging.transactional_id, hanging.state) == (offset, None, None)
     assert hanging.is_hanging
-    assert [one.is_hanging for one in found.values()] == [False]
+    assert [transaction.is_hanging for transaction in by_producer.values()] == [False]
     live.abort_transaction(30)
-    assert [one.producer_id for one in left_open(kafka.bootstrap, topic, 1)] == [orphan.id]
+    assert [transaction.producer_id for transaction in left_open(kafka.bootstrap, topic, 1)] == [orphan.id]
 
 
 def produce_when_let(port: int, topic: str, batch: bytes, *, orphan_id: str) -> int:

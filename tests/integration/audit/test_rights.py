@@ -89,7 +89,7 @@ def guarded(server_folder: Path) -> Iterator[Guarded]:
 
 def codes(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
     document: dict[str, Any] = json.loads(done.stdout)
-    return {one["code"]: one["level"] for one in document["findings"]}
+    return {finding["code"]: finding["level"] for finding in document["findings"]}
 
 
 def test_what_may_not_be_asked_is_not_known_and_no_producer_is_accused(guarded: Guarded) -> None:

@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.extended, pytest.mark.timeout
 
 def test_rows_of_sums_and_rows_of_records_have_the_planted_faults(kafka: KafkaServer, tmp_path: Path) -> None:
     lines = list[str]()
-    found = measured(kafka.bootstrap, tmp_path, 2_000, lines.append)
-    assert set(found) == set(SIDES)
-    assert all(cost.cpu_seconds > 0 for cost in found.values())
+    sides = measured(kafka.bootstrap, tmp_path, 2_000, lines.append)
+    assert set(sides) == set(SIDES)
+    assert all(cost.cpu_seconds > 0 for cost in sides.values())
     assert len(lines) == len(SIDES)

@@ -37,16 +37,16 @@ def _page(series: Sequence[Series]) -> str:
 def test_every_part_runs_and_gives_its_rows(kafka: KafkaServer, tmp_path: Path) -> None:
     tiny, lines = plan.tiny(), list[str]()
     filled = tiny.topics(["duels", "scans", "snapshots"])
-    for one in filled:
-        fill.fill(kafka.bootstrap, one, lambda _: None)
+    for content in filled:
+        fill.fill(kafka.bootstrap, content, lambda _: None)
     bench = Bench(bootstrap=kafka.bootstrap, plan=tiny, folder=tmp_path, report=lines.append)
     try:
         series = [*bench.duels(), *bench.scans(), *bench.snapshots(), *bench.replays(), *bench.windows()]
     finally:
-        for one in filled:
-            fill.remove(kafka.bootstrap, one.topic)
+        for content in filled:
+            fill.remove(kafka.bootstrap, content.topic)
 
-    assert [(one.part, one.side) for one in series] == [
+    assert [(measurement.part, measurement.side) for measurement in series] == [
         ("read", KAFKA_LOG),
         ("read", CONNECTOR),
         ("write", KAFKA_LOG),
@@ -61,8 +61,8 @@ def test_every_part_runs_and_gives_its_rows(kafka: KafkaServer, tmp_path: Path) 
         ("window 1.00%", UNCHANGED),
         ("window 1.00%", "by hand"),
     ]
-    assert all(cost.cpu_seconds > 0 for one in series for cost in one.warm)
-    snapshot = next(one for one in series if one.part == "snapshot")
+    assert all(cost.cpu_seconds > 0 for measurement in series for cost in measurement.warm)
+    snapshot = next(measurement for measurement in series if measurement.part == "snapshot")
     assert snapshot.peak("python_bytes") > 0 < snapshot.peak("jvm_bytes")
     assert _page(series).count("20 k × 110 B, lz4") == 14
     assert [_page(series).count(f"| 20 k | 1.00% | {side} |") for side in ("makewhole", "by hand")] == [1, 1]
@@ -74,12 +74,12 @@ def test_binary_values_are_decoded_beside_spark(tmp_path: Path) -> None:
 
     series = list(Bench(bootstrap="", plan=plan.tiny(), folder=tmp_path, report=lines.append).formats())
 
-    assert [(one.part, one.side, len(one.warm)) for one in series] == [
+    assert [(measurement.part, measurement.side, len(measurement.warm)) for measurement in series] == [
         ("format avro", "makewhole", 1),
         ("format avro", "from_avro", 1),
         ("format protobuf", "makewhole", 1),
     ]
-    assert all(cost.cpu_seconds > 0 for one in series for cost in one.warm)
+    assert all(cost.cpu_seconds > 0 for measurement in series for cost in measurement.warm)
     assert [_page(series).count(f"| {form} | 20 k | makewhole |") for form in ("avro", "protobuf")] == [1, 1]
 
 
@@ -88,13 +88,15 @@ def test_records_are_divided_beside_spark(tmp_path: Path) -> None:
 
     series = list(Bench(bootstrap="", plan=plan.tiny(), folder=tmp_path, report=lines.append).elements())
 
-    assert [(one.part, one.side, one.data.records, len(one.warm)) for one in series] == [
+    assert [
+        (measurement.part, measurement.side, measurement.data.records, len(measurement.warm)) for measurement in series
+    ] == [
         (f"{ELEMENTS}{form}", side, 20_000, 1)
         for form in ("json", "avro", "protobuf", "connect", "debezium")
         for side in ("makewhole", EXPLODE)
         if (form, side) != ("protobuf", EXPLODE)
     ]
-    assert all(cost.cpu_seconds > 0 for one in series for cost in one.warm)
+    assert all(cost.cpu_seconds > 0 for measurement in series for cost in measurement.warm)
     assert _page(series).count("| 20 k | 4 | ") == 5
     assert not list(tmp_path.glob("elements*.parquet"))
 
@@ -104,11 +106,13 @@ def test_sizes_that_are_far_apart_are_measured_alone(kafka: KafkaServer, tmp_pat
 
     series = list(Bench(bootstrap=kafka.bootstrap, plan=plan.tiny(), folder=tmp_path, report=lines.append).scale())
 
-    assert [(one.part, one.side, one.data.records, len(one.warm)) for one in series] == [
+    assert [
+        (measurement.part, measurement.side, measurement.data.records, len(measurement.warm)) for measurement in series
+    ] == [
         ("scale 1.00%", "makewhole", 4_000, 1),
         ("scale 1.00%", "makewhole", 20_000, 1),
     ]
-    assert all(one.peak("python_bytes") > 0 < one.peak("jvm_bytes") for one in series)
+    assert all(measurement.peak("python_bytes") > 0 < measurement.peak("jvm_bytes") for measurement in series)
     assert _page(series).count("| 20 k | 1.00% |") == 1
     assert [line.split(":")[1][:10] for line in lines] == [" snapshot "] * 2
     assert not list(tmp_path.iterdir())
@@ -119,7 +123,9 @@ def test_a_window_on_a_cluster_is_measured_beside_one_application(kafka: KafkaSe
 
     series = list(Bench(bootstrap=kafka.bootstrap, plan=plan.tiny(), folder=tmp_path, report=lines.append).cluster())
 
-    assert [(one.part, one.side, one.data.records, len(one.warm)) for one in series] == [
+    assert [
+        (measurement.part, measurement.side, measurement.data.records, len(measurement.warm)) for measurement in series
+    ] == [
         ("cluster 1.00%", "local[2]", 20_000, 1),
         ("cluster 1.00%", "two workers", 20_000, 1),
     ]
@@ -135,10 +141,11 @@ def test_a_small_window_is_timed_step_by_step_through_airflow(kafka: KafkaServer
 
     series = list(Bench(bootstrap=kafka.bootstrap, plan=plan.tiny(), folder=tmp_path, report=lines.append).latency())
 
-    assert [(one.part.removeprefix(LATENCY), one.data.records, len(one.warm)) for one in series] == [
-        (name, 1_000, 1) for name in COLUMNS
-    ]
-    seconds = [one.median("wall_seconds") for one in series]
+    assert [
+        (measurement.part.removeprefix(LATENCY), measurement.data.records, len(measurement.warm))
+        for measurement in series
+    ] == [(name, 1_000, 1) for name in COLUMNS]
+    seconds = [measurement.median("wall_seconds") for measurement in series]
     assert seconds[-1] == pytest.approx(sum(seconds[:-1]))
     assert [line.endswith("(not counted)") for line in lines] == [True, False]
     assert _page(series).count("| 1 k |") == 1
@@ -149,7 +156,7 @@ def test_a_late_day_is_measured_beside_an_early_one(kafka: KafkaServer, tmp_path
 
     series = list(Bench(bootstrap=kafka.bootstrap, plan=plan.tiny(), folder=tmp_path, report=lines.append).history())
 
-    assert [(one.part, one.data.records, len(one.warm)) for one in series] == [
+    assert [(measurement.part, measurement.data.records, len(measurement.warm)) for measurement in series] == [
         (f"{HISTORY}{EARLY}", 1_000, 1),
         (f"{HISTORY}50", 1_000, 1),
     ]
@@ -169,7 +176,7 @@ def test_many_findings_are_repaired_and_certified_in_flat_memory(kafka: KafkaSer
     finally:
         fill.remove(kafka.bootstrap, filled)
 
-    assert [(one.part.removeprefix(FINDINGS), one.data.records) for one in series] == [
+    assert [(measurement.part.removeprefix(FINDINGS), measurement.data.records) for measurement in series] == [
         (name, 20_000) for name in (SPARK, *STEPS)
     ]
     said = dict(zip((SPARK, *STEPS), (line.split(": ", 1)[1] for line in lines), strict=True))
@@ -181,6 +188,6 @@ def test_many_findings_are_repaired_and_certified_in_flat_memory(kafka: KafkaSer
         "verify": "19999 of 19999 whole, PASS",
         "certify": "certified",
     }
-    peaks = {one.part.removeprefix(FINDINGS): one.peak("python_bytes") / _MIB for one in series}
+    peaks = {measurement.part.removeprefix(FINDINGS): measurement.peak("python_bytes") / _MIB for measurement in series}
     assert {name: peak for name, peak in peaks.items() if name in STEPS and peak > _MOST_MIB[name]} == {}
     assert _page(series).count("| 20 k | plan | ") == 1

@@ -17,8 +17,8 @@ def test_both_sides_find_the_holes_and_repeats_that_were_planted(
     kafka: KafkaServer, tmp_path: Path, has_values: bool
 ) -> None:
     orders = LakeOrders(number=20_000, stride=500, has_values=has_values)
-    found = {"missing": 40, "duplicate": 40} | ({"mismatched": 40} if has_values else {})
-    assert orders.planted == {(LAKE_HOP, verdict): keys for verdict, keys in found.items()}
+    expected = {"missing": 40, "duplicate": 40} | ({"mismatched": 40} if has_values else {})
+    assert orders.planted == {(LAKE_HOP, verdict): keys for verdict, keys in expected.items()}
     lines = list[str]()
     duel = measured(kafka.bootstrap, tmp_path, orders, 1, lines.append)  # refuses other verdicts
     assert {side: len(costs) for side, costs in duel.costs.items()} == {MAKEWHOLE: 1, BY_HAND: 1}

@@ -92,8 +92,8 @@ def test_the_processor_time_of_every_process_is_counted_once(program: str) -> No
 
 def test_processes_that_were_there_before_are_counted_with_it() -> None:
     later = "time.sleep(1)\nburn(0.8)"
-    with _running(later) as one, _running(later) as other, Meter(one.pid, (other.pid,)) as meter:
-        for process in (one, other):
+    with _running(later) as first, _running(later) as other, Meter(first.pid, (other.pid,)) as meter:
+        for process in (first, other):
             assert process.stdout is not None
             assert process.stdout.readline() == "done\n"
 

@@ -52,9 +52,9 @@ class Application:
         if self.process.poll() is None:
             below = psutil.Process(self.process.pid).children(recursive=True)
             self.process.kill()
-            for one in below:
+            for process in below:
                 with suppress(psutil.NoSuchProcess):
-                    one.kill()
+                    process.kill()
             self.process.wait(10)
 
 
@@ -133,8 +133,8 @@ class Submitter:
 
     def stop(self) -> None:
         """End what still runs."""
-        for one in self.started:
-            one.stop()
+        for service in self.started:
+            service.stop()
 
     def _environment(self) -> dict[str, str]:
         """Return the environment of an Airflow task: it has the connections, and knows no file of them."""

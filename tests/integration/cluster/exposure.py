@@ -24,16 +24,16 @@ class CommandLines:
 
     def __init__(self, application: Application, processes: Iterable[psutil.Process]) -> None:
         self.seen: set[bytes] = set()
-        self._pids = [application.process.pid, *(one.pid for one in processes)]
+        self._pids = [application.process.pid, *(process.pid for process in processes)]
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
         self._thread.start()
 
     def _look(self) -> None:
         while not self._over.wait(_LOOK_SECONDS):
-            for one in _tree(self._pids):
+            for process in _tree(self._pids):
                 try:
-                    self.seen.add(Path(f"/proc/{one.pid}/cmdline").read_bytes())
+                    self.seen.add(Path(f"/proc/{process.pid}/cmdline").read_bytes())
                 except OSError:
                     continue
 

@@ -41,25 +41,27 @@ def storage(object_store: ObjectStore, tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_files_are_written_read_listed_and_removed(storage: Storage) -> None:
-    one, other = (storage.write_parquet(f"p/bucket=0{at}", FRAME[at:]) for at in range(2))
+    first, other = (storage.write_parquet(f"p/bucket=0{at}", FRAME[at:]) for at in range(2))
     with storage.sorted_parquet("p/index") as index:
         index.append(FRAME)
     uri = storage.write_bytes("p/certificates/1.json", b"{}\x00")
 
-    read = storage.read_parquet([one, other])
+    read = storage.read_parquet([first, other])
 
     assert read is not None and read.equals(pl.concat([FRAME, FRAME[1:]]))
     assert storage.sorted_rows(index.path).between(2, None).equals(FRAME[1:])
     assert uri == f"{storage.root}/p/certificates/1.json"
     assert storage.read_bytes("p/certificates/1.json") == b"{}\x00"
     assert storage.names("p/certificates") == ["1.json"]
-    assert [file.path for file in storage.files_below("p")] == sorted([one, other, index.path, "p/certificates/1.json"])
-    storage.remove(one)
-    storage.remove(one)
+    assert [file.path for file in storage.files_below("p")] == sorted(
+        [first, other, index.path, "p/certificates/1.json"]
+    )
+    storage.remove(first)
+    storage.remove(first)
     assert storage.names("p/bucket=00") == storage.names("p/none") == []
     assert storage.read_if_exists("p/none.json") is None
     with pytest.raises(CorruptionError, match="is named by a manifest and is not there"):
-        storage.read_parquet([one])
+        storage.read_parquet([first])
 
 
 def test_a_file_that_never_changes_is_written_once(storage: Storage) -> None:
@@ -89,8 +91,14 @@ def test_a_segment_is_there_whole_and_damage_is_noticed(storage: Storage) -> Non
 
     names = ["00000000000000000005.aborted.json", "00000000000000000005.log"]
     assert storage.names("p/archive/partition=3") == names
-    [found] = ArchiveLog(storage.uri("p/archive")).ranges()
-    assert (found.topic, found.topic_id, found.partition, found.lo, found.hi) == ("flights", "A", 3, 5, 9)
+    [archived] = ArchiveLog(storage.uri("p/archive")).ranges()
+    assert (archived.topic, archived.topic_id, archived.partition, archived.lo, archived.hi) == (
+        "flights",
+        "A",
+        3,
+        5,
+        9,
+    )
     assert set(writer.sha256) == {f"partition=3/{name}" for name in names}
     storage.write_bytes(f"p/archive/partition=3/{names[1]}", b"some")
     with pytest.raises(CorruptionError, match="has 4 bytes, 12 were written"):

@@ -23,9 +23,9 @@ def test_the_number_of_partitions_does_not_change_the_report(
     expected = shop.judged(local)
     assert expected["findings"].count("\n") == 11
 
-    for one, numbers in ((submitter, (1, 2, 7, 64)), (local, (1, 64))):  # `expected` was made with local[2]
+    for runner, numbers in ((submitter, (1, 2, 7, 64)), (local, (1, 64))):  # `expected` was made with local[2]
         for partitions in numbers:
-            logged = replace(one, folder=one.folder / f"{partitions}").with_event_log()
+            logged = replace(runner, folder=runner.folder / f"{partitions}").with_event_log()
             divided = logged.with_settings({"spark.default.parallelism": str(partitions)})
 
             assert shop.judged(divided) == expected

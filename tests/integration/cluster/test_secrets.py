@@ -26,7 +26,7 @@ def test_no_password_is_in_a_command_line_a_log_an_event_or_a_file(
     set_connection(monkeypatch, "log", json.dumps({**log, "extra": {**log["extra"], **more}}))
     # That of the database is the journal's, too, which no executor has to know.
     secrets = [text.encode() for text in (_PLANTED, json.loads(os.environ["AIRFLOW_CONN_DB"])["password"])]
-    assert all(len(one) > 8 for one in secrets)
+    assert all(len(hidden) > 8 for hidden in secrets)
     cluster.know_environment()
     logged = submitter.with_event_log()
 

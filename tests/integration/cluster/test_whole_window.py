@@ -48,7 +48,7 @@ def _lose_an_executor(cluster: SparkCluster, application: Application) -> str:
     stopped = list[Executor]()
 
     def is_one_stopped() -> bool:
-        stopped.extend(islice((one for one in cluster.executors() if one.stop_in_task()), 1))
+        stopped.extend(islice((executor for executor in cluster.executors() if executor.stop_in_task()), 1))
         return bool(stopped)
 
     until(is_one_stopped, 150, lambda: application.output)

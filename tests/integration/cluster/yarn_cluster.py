@@ -67,7 +67,7 @@ class YarnCluster:
         return self._servers[0].log.count(" registered with capability: ") == 2
 
     def _logs(self) -> str:
-        return "\n".join(one.log for one in self._servers)
+        return "\n".join(server.log for server in self._servers)
 
     def applications(self) -> set[str]:
         """Return the ids of all applications that ran."""

@@ -89,5 +89,5 @@ def judged(world: PlanWorld, since: StartOffsets | None = None) -> list[JudgedFi
         0.0,
         None,
         GapContext(open_judge=KeyJudge, past=lambda _: past),
-    ) as found:
-        return [item for batch in found for item in batch]
+    ) as outcomes:
+        return [item for batch in outcomes for item in batch]

@@ -237,8 +237,8 @@ class PlanWorld(World):
     def first_delay(self, key: str) -> str | None:
         """Return the delay of a key's first row, as it is compared; None: it has no row."""
         first = "select trim_scale(delay)::text from dw.departures where id = %s order by loaded_at, ctid limit 1"
-        found = self.sql(first, key)
-        return None if not found or found[0][0] is None else str(found[0][0])
+        rows = self.sql(first, key)
+        return None if not rows or rows[0][0] is None else str(rows[0][0])
 
     def open_revision(self, findings: Iterable[Finding]) -> Window:
         """Open the next revision of the window, which found this."""

@@ -76,11 +76,13 @@ class IcebergShop(ReconciledShop):
 
     def refused(self, plan: Plan) -> dict[str, str]:
         """Return the refusals of a plan's actions, by key; all others were done."""
-        found = self.journal_sql("select key, outcome, outcome_reason from makewhole.action where plan = %s", plan.id)
-        assert {outcome for _, outcome, _ in found} <= {"done", "refused"}
-        return {key: reason for key, outcome, reason in found if outcome == "refused"}
+        outcomes = self.journal_sql(
+            "select key, outcome, outcome_reason from makewhole.action where plan = %s", plan.id
+        )
+        assert {outcome for _, outcome, _ in outcomes} <= {"done", "refused"}
+        return {key: reason for key, outcome, reason in outcomes if outcome == "refused"}
 
     def forecast_of(self, context: WindowContext, plan: Plan) -> dict[str, dict[Forecast, int]]:
         """Return what a dry run says of the actions of a plan, by remedy."""
-        found = dry_run(self.journal, plan.id, targets_of(context.pipeline, context.connections))
-        return {part.remedy: {kind: count for kind, count in part.forecasts.items() if count} for part in found.parts}
+        preview = dry_run(self.journal, plan.id, targets_of(context.pipeline, context.connections))
+        return {part.remedy: {kind: count for kind, count in part.forecasts.items() if count} for part in preview.parts}

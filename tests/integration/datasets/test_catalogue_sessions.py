@@ -67,14 +67,14 @@ def test_a_session_that_stands_still_in_a_transaction_is_ended(own: Lake, monkey
 
 
 @pytest.mark.parametrize(
-    ("change", "found"),
+    ("change", "message"),
     [
         ({"netloc": "mw_unknown:SECRET@{server}"}, "the server refuses the user or its password (SQLSTATE 28P01)"),
         ({"path": "/mw_unknown"}, "the server has no database of this name (SQLSTATE 3D000)"),
     ],
 )
 def test_a_catalogue_whose_server_refuses_the_session_is_a_mistake(
-    own: Lake, monkeypatch: pytest.MonkeyPatch, change: dict[str, str], found: str
+    own: Lake, monkeypatch: pytest.MonkeyPatch, change: dict[str, str], message: str
 ) -> None:
     parts = urlsplit(own.uri)
     changed = {name: text.format(server=parts.netloc.rpartition("@")[2]) for name, text in change.items()}
@@ -86,7 +86,7 @@ def test_a_catalogue_whose_server_refuses_the_session_is_a_mistake(
         load_table(connection, TABLE)
 
     [problem] = caught.value.problems
-    assert (problem.file, problem.path, problem.found) == ("connections", "lake", found)
+    assert (problem.file, problem.path, problem.found) == ("connections", "lake", message)
     assert "SECRET" not in str(caught.value)
 
 

@@ -39,14 +39,14 @@ def repaired(shop: IcebergShop, compare: str, kind: Any, values: list[tuple[Any,
     shop.lake.append(TABLE, [*right[is_written:-1], {**right[-1], "x": other}])
 
     context = shop.judge_and_ask_the_gate()
-    found = {key: verdict for key, (verdict, _) in shop.found(context, STORE_HOP).items()}
+    verdicts = {key: verdict for key, (verdict, _) in shop.found(context, STORE_HOP).items()}
     missing = {made[0]["id"]: "missing"} if is_written else {}
-    assert found == {**missing, made[-1]["id"]: "mismatched"}
+    assert verdicts == {**missing, made[-1]["id"]: "mismatched"}
     if not is_written:
         return
 
     plan = shop.planned(context)
-    assert shop.forecast_of(context, plan) == {"upsert": {Forecast.WOULD: len(found)}}
+    assert shop.forecast_of(context, plan) == {"upsert": {Forecast.WOULD: len(verdicts)}}
     shop.approve(plan)
     shop.run(context, plan)
     assert shop.refused(plan) == {}

@@ -40,11 +40,11 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def found(table: Table) -> list[Known]:
-    return [known(one) for one in files_outside(table)]
+    return [known(outside) for outside in files_outside(table)]
 
 
-def known(one: FileOutside) -> Known:
-    return one.file.file_path, one.reason, one.snapshot, one.operation
+def known(outside: FileOutside) -> Known:
+    return outside.file.file_path, outside.reason, outside.snapshot, outside.operation
 
 
 def of_a_fresh_process(table: Table) -> list[Known]:

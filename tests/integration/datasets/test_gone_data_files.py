@@ -80,7 +80,9 @@ def newest_list(shop: IcebergShop) -> tuple[int, str]:
     table = shop.lake.table(TABLE)
     snapshot = table.current_snapshot()
     assert snapshot is not None
-    [own] = [one for one in snapshot.manifests(table.io) if one.added_snapshot_id == snapshot.snapshot_id]
+    [own] = [
+        manifest for manifest in snapshot.manifests(table.io) if manifest.added_snapshot_id == snapshot.snapshot_id
+    ]
     return snapshot.snapshot_id, own.manifest_path
 
 

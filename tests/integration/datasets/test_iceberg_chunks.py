@@ -99,10 +99,10 @@ def write(tables: Tables, chunk: ChunkId, *items: UpsertRow | QuarantineRows) ->
 def images(lake: Lake, name: str = TABLE) -> dict[str, list[str]]:
     """Return every row exactly, by key."""
     rows = lake.table(name).scan().to_arrow()
-    found: dict[str, list[str]] = {}
+    by_key: dict[str, list[str]] = {}
     for key, image in zip(rows.column("id").to_pylist(), row_images(rows), strict=True):
-        found.setdefault(str(key), []).append(image)
-    return found
+        by_key.setdefault(str(key), []).append(image)
+    return by_key
 
 
 def wide_row(number: int) -> Mapping[str, Any]:

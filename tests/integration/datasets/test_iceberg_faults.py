@@ -63,7 +63,7 @@ def newest_file(shop: IcebergShop) -> str:
     """Return the path of the file that was added last."""
     table = shop.lake.table(TABLE)
     entries = table.inspect.entries().to_pylist()
-    path: str = max(entries, key=lambda one: one["sequence_number"])["data_file"]["file_path"]
+    path: str = max(entries, key=lambda manifest: manifest["sequence_number"])["data_file"]["file_path"]
     return path
 
 
@@ -86,8 +86,8 @@ def is_delete(summary: Summary) -> bool:
 
 def outside(shop: IcebergShop, context: WindowContext, offset: int) -> list[dict[str, str]]:
     """Return what the finding of a position says of rows outside the table."""
-    found: list[dict[str, str]] = shop.evidence(context, STORE_HOP, key(offset)).get("outside", [])
-    return found
+    paths: list[dict[str, str]] = shop.evidence(context, STORE_HOP, key(offset)).get("outside", [])
+    return paths
 
 
 def explained(shop: IcebergShop, offset: int) -> str:
@@ -121,7 +121,11 @@ def test_rows_that_a_compaction_dropped_are_named_with_their_file_and_its_snapsh
     shop.lake.append(TABLE, made[5:])
     table = shop.lake.table(TABLE)
     table.overwrite(pa.Table.from_pylist([*made[:2], *made[4:]], schema=table.schema().as_arrow()))
-    [took_out] = [one.snapshot_id for one in table.metadata.snapshots if one.summary and is_delete(one.summary)]
+    [took_out] = [
+        snapshot.snapshot_id
+        for snapshot in table.metadata.snapshots
+        if snapshot.summary and is_delete(snapshot.summary)
+    ]
 
     context = shop.judge_and_ask_the_gate()
 
@@ -254,13 +258,13 @@ def adopted(shop: IcebergShop, context: WindowContext) -> Mapping[str, Any]:
     shop.run(context, plan)
     assert shop.refused(plan) == {}
     files = [file["file_path"] for file in shop.lake.table(TABLE).inspect.files().to_pylist()]
-    found = {"rows": shop.lake.rows(TABLE), "files": [path.rpartition("/")[2] for path in files]}
+    state = {"rows": shop.lake.rows(TABLE), "files": [path.rpartition("/")[2] for path in files]}
     assert shop.close(context).state is WindowState.CERTIFIED
     undo = shop.undo(context, plan)
     shop.approve(undo)
     shop.run(context, undo)
     assert (shop.refused(undo), shop.lake.rows(TABLE)) == ({}, before)
-    return found
+    return state
 
 
 def test_an_orphan_is_adopted_as_it_is_when_each_of_its_positions_is_missing(shop: IcebergShop) -> None:
@@ -273,11 +277,11 @@ def test_an_orphan_is_adopted_as_it_is_when_each_of_its_positions_is_missing(sho
 
     context = shop.judge_and_ask_the_gate()
     assert shop.found(context, STORE_HOP) == {key(number): LOST for number in (5, 6, 7)}
-    found = adopted(shop, context)
+    state = adopted(shop, context)
 
-    assert found["rows"] == in_order(made)
-    assert len(found["files"]) == 2
-    assert "lost.parquet" in found["files"]
+    assert state["rows"] == in_order(made)
+    assert len(state["files"]) == 2
+    assert "lost.parquet" in state["files"]
 
 
 def test_rows_of_orphans_that_hold_others_or_other_values_are_not_adopted_as_they_are(shop: IcebergShop) -> None:
@@ -287,10 +291,10 @@ def test_rows_of_orphans_that_hold_others_or_other_values_are_not_adopted_as_the
     write_file(shop, "killed", made[4:7])
     write_file(shop, "wrong", [{**made[7], "amount": Decimal("99.99")}])
 
-    found = adopted(shop, shop.judge_and_ask_the_gate())
+    state = adopted(shop, shop.judge_and_ask_the_gate())
 
-    assert found["rows"] == in_order([*made[:7], without_stamp(made[7])])
-    assert not {"killed.parquet", "wrong.parquet"} & set(found["files"])
+    assert state["rows"] == in_order([*made[:7], without_stamp(made[7])])
+    assert not {"killed.parquet", "wrong.parquet"} & set(state["files"])
 
 
 def test_orphans_of_a_table_whose_columns_and_partitions_changed_are_adopted_as_far_as_they_fit(
@@ -309,12 +313,12 @@ def test_orphans_of_a_table_whose_columns_and_partitions_changed_are_adopted_as_
     write_file(shop, "one-region", [{**made[4], "more": "y"}])
     write_file(shop, "two-regions", [{**row, "more": "z"} for row in made[5:]])
 
-    found = adopted(shop, shop.judge_and_ask_the_gate())
+    state = adopted(shop, shop.judge_and_ask_the_gate())
 
     more = [None, None, "x", None, "y", "z", "z", "z"]
-    assert found["rows"] == in_order({**row, "more": text} for row, text in zip(made, more, strict=True))
-    assert "one-region.parquet" in found["files"]
-    assert not {"two-regions.parquet"} & set(found["files"])
+    assert state["rows"] == in_order({**row, "more": text} for row, text in zip(made, more, strict=True))
+    assert "one-region.parquet" in state["files"]
+    assert not {"two-regions.parquet"} & set(state["files"])
 
 
 def test_an_orphan_that_another_writer_commits_meanwhile_is_not_adopted(
@@ -354,7 +358,7 @@ def test_a_file_that_was_committed_twice_under_two_names_is_found_as_repeats(sho
     assert shop.found(context, STORE_HOP) == {key(6): repeated, key(7): repeated}
     snapshots = [entry.snapshot_id for entry in shop.lake.table(TABLE).history()]
     places = [copy["place"] for copy in shop.evidence(context, STORE_HOP, key(6))["target"]]
-    assert {place.partition("(snapshot ")[2] for place in places} == {f"{one})" for one in snapshots[1:]}
+    assert {place.partition("(snapshot ")[2] for place in places} == {f"{snapshot})" for snapshot in snapshots[1:]}
     repair(shop, context)
 
 
@@ -381,7 +385,7 @@ def test_rows_of_a_table_that_was_dropped_and_made_again_are_missing(shop: Icebe
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "are_same"),
+    ("first", "other", "are_same"),
     [
         ("s3://lake/dw/a.parquet", "s3a://lake/dw/a.parquet", True),
         ("file:///lake/a.parquet", "/lake/a.parquet", True),
@@ -391,5 +395,5 @@ def test_rows_of_a_table_that_was_dropped_and_made_again_are_missing(shop: Icebe
         ("/lake/a", "hdfs://one/lake/a", False),
     ],
 )
-def test_one_file_is_known_under_each_name_that_writers_give_it(one: str, other: str, *, are_same: bool) -> None:
-    assert (same_file(one) == same_file(other)) is are_same
+def test_one_file_is_known_under_each_name_that_writers_give_it(first: str, other: str, *, are_same: bool) -> None:
+    assert (same_file(first) == same_file(other)) is are_same

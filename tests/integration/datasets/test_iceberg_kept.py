@@ -28,7 +28,9 @@ def test_what_a_plan_left_beside_an_iceberg_table_goes_and_its_effects_there_sta
         "`keep` as well, or put them back"
     )
     shop.describe_lake(compensation=ALL, keep={"effects": "30d", "quarantine": "30d"})
-    outcomes = [(one.kind.value, one.amount.files, one.amount.rows, one.stays) for one in keep(shop)]
+    outcomes = [
+        (leftover.kind.value, leftover.amount.files, leftover.amount.rows, leftover.stays) for leftover in keep(shop)
+    ]
 
     assert outcomes == [("quarantine", 0, 0, None), ("effects", 1, 0, None)]
     assert (keep(shop), shop.lake.rows("dw.warehouse")) == ([], rows)

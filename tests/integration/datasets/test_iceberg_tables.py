@@ -155,7 +155,7 @@ def test_one_file_is_read_by_several_tasks_each_row_once(lake: Lake, tables: Tab
 
     with tables.hold_view(shape_of()) as view:
         parts = view.plan(None, 3).parts
-    groups = sorted((one.file.file_path == path, one.groups) for part in parts for one in part if one.groups)
+    groups = sorted((file.file.file_path == path, file.groups) for part in parts for file in part if file.groups)
 
     assert groups == [(True, (number,)) for number in range(6)]
     assert [len(part) for part in parts if not part] == []
@@ -188,9 +188,9 @@ def test_a_view_has_the_rows_of_its_snapshot_whatever_is_written_meanwhile(lake:
             update.rename_column("amount", "total")
             update.rename_column("id", "order_id")
         frames = list(tables.reader(shape, plan.view).part(None, plan.parts[0]))
-        found = [key for frame in tables.reader(shape, plan.view).keys(["O1", "O7"]) for key in frame["key"]]
+        keys = [key for frame in tables.reader(shape, plan.view).keys(["O1", "O7"]) for key in frame["key"]]
 
-    assert found == ["O1"]
+    assert keys == ["O1"]
     assert pl.concat(frames)["key"].to_list() == ["O0", "O1", "O2"]
     assert pl.concat(frames)["c:amount"].to_list() == ["0.50", "1.50", "2.50"]
 
@@ -362,17 +362,17 @@ def test_a_file_that_is_damaged_or_gone_is_named(lake: Lake, tables: Tables) -> 
         plan = view.plan(None, 1)
         reader = tables.reader(shape_of(), plan.view)
         assert list(reader.part(None, plan.parts[0])) == []
-        assert ([one.path for one in reader.unreadable], plan.unreadable) == ([path], ())
+        assert ([skipped.path for skipped in reader.unreadable], plan.unreadable) == ([path], ())
         view.leave_out(reader.unreadable)
         again = view.plan(None, 1)
-        assert ([one.path for one in again.unreadable], again.parts) == ([path], ((),))
+        assert ([skipped.path for skipped in again.unreadable], again.parts) == ([path], ((),))
         assert list(tables.reader(shape_of(), again.view).keys(["O1"])) == []
     file.unlink()
     with tables.hold_view(shape_of()) as view:
         plan = view.plan(None, 1)
         reader = tables.reader(shape_of(), plan.view)
         assert list(reader.part(None, plan.parts[0])) == []
-        assert [(one.path, one.is_gone) for one in reader.unreadable] == [(path, True)]
+        assert [(skipped.path, skipped.is_gone) for skipped in reader.unreadable] == [(path, True)]
 
 
 def test_a_column_with_dots_in_its_name_is_no_part_of_another_one(lake: Lake, tables: Tables) -> None:

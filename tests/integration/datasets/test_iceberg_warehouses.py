@@ -86,10 +86,10 @@ def test_the_files_of_a_table_are_listed_as_the_table_names_them(shop: IcebergSh
     assert isinstance(connection, IcebergConnection)
     table = load_table(connection, TABLE)
 
-    found = dict(files_below(table.io, table.location()))
+    sizes = dict(files_below(table.io, table.location()))
 
     files = table.inspect.files().to_pylist()
-    assert {file["file_path"]: file["file_size_in_bytes"] for file in files}.items() <= found.items()
+    assert {file["file_path"]: file["file_size_in_bytes"] for file in files}.items() <= sizes.items()
     assert dict(files_below(table.io, f"{table.location()}/elsewhere")) == {}
 
 

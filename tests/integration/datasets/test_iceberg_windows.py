@@ -97,7 +97,11 @@ def test_a_window_is_repaired_certified_and_undone(shop: IcebergShop) -> None:
         shop.run(context, plan)
         assert shop.refused(plan) == {}
         assert shop.lake.rows(TABLE) == in_order(rows_of(MADE))
-    summaries = [one.summary.additional_properties for one in shop.lake.table(TABLE).metadata.snapshots if one.summary]
+    summaries = [
+        snapshot.summary.additional_properties
+        for snapshot in shop.lake.table(TABLE).metadata.snapshots
+        if snapshot.summary
+    ]
     assert [summary.get("makewhole.plan") for summary in summaries] == [None, None, plan.id]
 
     closed = shop.close(context)
@@ -117,20 +121,20 @@ def checked(shop: IcebergShop) -> tuple[int, list[Mapping[str, str]]]:
     """Return the exit code of `makewhole check --tables`, and what it says of the pipeline file."""
     result = CliRunner().invoke(app, ["check", "--tables", "--json", str(shop.file)], catch_exceptions=False)
     problems = json.loads(result.stdout)["problems"]
-    return result.exit_code, [{name: one[name] for name in ("path", "found")} for one in problems]
+    return result.exit_code, [{name: problem[name] for name in ("path", "found")} for problem in problems]
 
 
 def test_check_says_what_a_table_lacks_and_what_cannot_be_done_with_it(shop: IcebergShop) -> None:
     shop.describe_lake(compensation=ALL)
     assert checked(shop) == (0, [])
     shop.describe_lake(warehouse=dataset("lake", "dw.elsewhere"))
-    found = "there is no table dw.elsewhere in the catalogue of connection lake"
-    assert checked(shop) == (2, [{"path": "points.warehouse.table", "found": found}])
+    text = "there is no table dw.elsewhere in the catalogue of connection lake"
+    assert checked(shop) == (2, [{"path": "points.warehouse.table", "found": text}])
     shop.describe_lake(warehouse=dataset("lake", TABLE, key="number", time="stamp"))
     assert checked(shop) == (2, [{"path": "points.warehouse.stamp", "found": "dw.warehouse has no column stamp"}])
     shop.describe_lake(warehouse=dataset("lake", TABLE, erased="{column: region}"))
-    found = "dw.warehouse (point warehouse) is a table of Iceberg, which cannot name erased keys"
-    assert checked(shop) == (2, [{"path": "points.warehouse.erased", "found": found}])
+    text = "dw.warehouse (point warehouse) is a table of Iceberg, which cannot name erased keys"
+    assert checked(shop) == (2, [{"path": "points.warehouse.erased", "found": text}])
 
 
 def test_check_proposes_lines_for_the_columns_of_a_position_that_it_takes(shop: IcebergShop) -> None:

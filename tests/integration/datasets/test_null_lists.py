@@ -47,11 +47,11 @@ def test_lists_and_maps_of_parts_stay_null_or_empty_when_their_file_is_written_a
         lake.table(TABLE).add_files([str(path)])
 
     with tables.session("look") as session:
-        found = session.open_table(POINT).rows_of_key("O1")
+        read = session.open_table(POINT).rows_of_key("O1")
         empty = session.open_table(POINT).rows_of_key("O2")
     write(tables, chunk_id(), extra_copy(tables, 0, "O3"))
 
-    assert [row.text for row in found] == ['{"id":"O1","at":null,"lines":null,"by_name":null}']
+    assert [row.text for row in read] == ['{"id":"O1","at":null,"lines":null,"by_name":null}']
     assert [row.text for row in empty] == ['{"id":"O2","at":null,"lines":[],"by_name":{}}']
     assert rows_in_files(lake) == ROWS
     assert sorted(lake.rows(TABLE), key=lambda row: str(row["id"])) == ROWS

@@ -37,10 +37,10 @@ def test_file_of_a_table_below_another_one_is_not_adopted(shop: IcebergShop, bel
     context = shop.judge_and_ask_the_gate()
     assert shop.found(context, STORE_HOP) == {key(number): LOST for number in (5, 6, 7)}
     assert [outside(shop, context, number) for number in (5, 6, 7)] == [[], [], []]
-    found = adopted(shop, context)
+    state = adopted(shop, context)
 
-    assert found["rows"] == written_by_record(made)
-    assert not {str(path).rpartition("/")[2] for path in held} & set(found["files"])
+    assert state["rows"] == written_by_record(made)
+    assert not {str(path).rpartition("/")[2] for path in held} & set(state["files"])
     assert shop.lake.rows(INNER) == in_order(made[5:])
 
 
@@ -63,7 +63,7 @@ def test_file_outside_the_folder_of_the_tables_own_data_is_named_and_not_adopted
 
     context = shop.judge_and_ask_the_gate()
     assert [[row["reason"] for row in outside(shop, context, number)] for number in (5, 6, 7)] == [["unlisted"]] * 3
-    found = adopted(shop, context)
+    state = adopted(shop, context)
 
-    assert found["rows"] == written_by_record(made)
-    assert "lost.parquet" not in found["files"]
+    assert state["rows"] == written_by_record(made)
+    assert "lost.parquet" not in state["files"]

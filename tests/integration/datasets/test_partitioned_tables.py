@@ -91,8 +91,8 @@ def assert_each_row_is_where_it_is_looked_for(lake: Lake, name: str = TABLE) -> 
     for row in lake.rows(name):
         for column in ORDERS.names:
             value = row[column].isoformat() if isinstance(row[column], datetime) else row[column]
-            found = table.scan(row_filter=EqualTo(column, value)).to_arrow().to_pylist()
-            assert row in found, f"{row['id']} by {column}"
+            chosen = table.scan(row_filter=EqualTo(column, value)).to_arrow().to_pylist()
+            assert row in chosen, f"{row['id']} by {column}"
 
 
 @pytest.mark.parametrize("partitioned", SPECS.values(), ids=SPECS)

@@ -87,11 +87,11 @@ def come_with_another_column(lake: Lake) -> None:
 
 
 @pytest.mark.parametrize(
-    ("happens", "found"),
+    ("happens", "expected"),
     [(nothing, []), (others_come, []), (come, ["O7"]), (come_and_forget, ["O7"]), (come_with_another_column, ["O7"])],
 )
 def test_a_row_that_came_after_a_view_is_found(
-    lake: Lake, tables: Tables, happens: Callable[[Lake], None], found: list[str]
+    lake: Lake, tables: Tables, happens: Callable[[Lake], None], expected: list[str]
 ) -> None:
     lake.make_table(TABLE)
     lake.append(TABLE, rows_of(MADE[:6]))
@@ -99,7 +99,7 @@ def test_a_row_that_came_after_a_view_is_found(
         seen = view.seen
     happens(lake)
 
-    assert keys_since(tables, ["O7"], seen) == found
+    assert keys_since(tables, ["O7"], seen) == expected
 
 
 def keys_since(tables: Tables, keys: list[str], seen: str) -> list[str]:

@@ -99,7 +99,7 @@ def test_rows_of_a_list_that_was_gone_are_new_once_it_is_back(lake: Lake, tables
     snapshot = table.current_snapshot()
     assert snapshot is not None
     lists = snapshot.manifests(table.io)
-    [path] = [one.manifest_path for one in lists if one.added_snapshot_id == snapshot.snapshot_id]
+    [path] = [manifest.manifest_path for manifest in lists if manifest.added_snapshot_id == snapshot.snapshot_id]
     seen = without(Path(path.removeprefix("file://")), lambda: seen_by(tables))
     lake.append(TABLE, rows_of(orders([5])))
     assert late(tables, seen) == ["O1", "O5"]
@@ -145,7 +145,7 @@ def test_a_list_that_only_the_rows_of_keys_need_is_left_out_by_the_whole_view(la
     snapshot = table.current_snapshot()
     assert snapshot is not None
     lists = snapshot.manifests(table.io)
-    [path] = [one.manifest_path for one in lists if one.added_snapshot_id == snapshot.snapshot_id]
+    [path] = [manifest.manifest_path for manifest in lists if manifest.added_snapshot_id == snapshot.snapshot_id]
     file, bounds = Path(path.removeprefix("file://")), TimeBounds(start=BORN, end=BORN + DAY)
     content = file.read_bytes()
     file.unlink()
@@ -155,7 +155,7 @@ def test_a_list_that_only_the_rows_of_keys_need_is_left_out_by_the_whole_view(la
         plan, of_keys = plans_of_one_view(view, bounds, 1, is_by_keys=True)
     assert plan.view == of_keys.view
     assert plan.seen == of_keys.seen
-    assert [one.path for one in plan.unreadable] == [path]
+    assert [skipped.path for skipped in plan.unreadable] == [path]
     assert plans_of_one_view(view, bounds, 1, is_by_keys=False)[1].parts == plan.parts
 
     file.write_bytes(content)

@@ -33,8 +33,10 @@ def spoil(shop: IcebergShop, column: str = "amount", group: int = 0) -> tuple[Pa
     """Overwrite a part of the pages of a column in the newest file; return its path, and what it was."""
     path = Path(newest_file(shop).removeprefix("file://"))
     whole = path.read_bytes()
-    found = pq.read_metadata(path).row_group(group)
-    [chunk] = [found.column(at) for at in range(found.num_columns) if found.column(at).path_in_schema == column]
+    metadata = pq.read_metadata(path).row_group(group)
+    [chunk] = [
+        metadata.column(at) for at in range(metadata.num_columns) if metadata.column(at).path_in_schema == column
+    ]
     first = chunk.dictionary_page_offset or chunk.data_page_offset
     at = first + chunk.total_compressed_size // 3
     path.write_bytes(whole[:at] + b"\xff" * 24 + whole[at + 24 :])
@@ -53,7 +55,7 @@ def write(shop: IcebergShop) -> None:
 def kinds(shop: IcebergShop, context: WindowContext) -> set[IncidentKind]:
     """Return the kinds of the incidents of a window."""
     with connect(shop.journal) as journal:
-        return {one.kind for one in incidents.of(journal, context.window)}
+        return {incident.kind for incident in incidents.of(journal, context.window)}
 
 
 def test_keys_that_a_group_that_does_not_decode_may_hold_are_not_known_and_the_rest_is_judged(
@@ -90,8 +92,8 @@ def test_a_data_file_without_a_whole_footer_may_hold_every_key_that_is_missing(s
 
     context, closed = shop.whole_way()
 
-    found = shop.found(context, STORE_HOP)
-    assert {key: found[key] for key in ("O4", "O6", "O11")} == {"O4": TWICE, "O6": HELD, "O11": HELD}
+    verdicts = shop.found(context, STORE_HOP)
+    assert {key: verdicts[key] for key in ("O4", "O6", "O11")} == {"O4": TWICE, "O6": HELD, "O11": HELD}
     assert closed.state is WindowState.NOT_KNOWN
     path.write_bytes(whole)
     assert shop.found(shop.judged(), STORE_HOP) == {"O2": LOST, "O4": TWICE}

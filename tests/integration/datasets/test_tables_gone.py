@@ -46,11 +46,11 @@ def problem(shop: IcebergShop, day: int = 1) -> str:
     """Open a window in vain; return the only problem, which the list of `check --live` has, too."""
     with pytest.raises(ConfigurationError) as refused:
         shop.open(day)
-    [found] = refused.value.problems
+    [wrong] = refused.value.problems
     readiness = Readiness()
     look_at_points(readiness, shop.pipeline)
-    assert readiness.of(Weight.WRONG) == (found,)
-    return str(found)
+    assert readiness.of(Weight.WRONG) == (wrong,)
+    return str(wrong)
 
 
 def test_a_dropped_table_is_named_with_the_snapshot_that_was_read_last(shop: IcebergShop) -> None:

@@ -51,10 +51,10 @@ def test_rows_of_a_table_beside_such_a_text_are_not_known(
 
     reader = tables.reader(shape)
     assert keys(reader) == ["O0"]
-    assert [one.keys for one in reader.in_doubt] == [frozenset(held)]
+    assert [doubt.keys for doubt in reader.in_doubt] == [frozenset(held)]
 
     with tables.hold_view(shape) as view:
         plan = view.plan(None, 1)
         reader = tables.reader(shape, plan.view)
         assert [key for frame in reader.part(None, plan.parts[0]) for key in frame["key"]] == ["O0", "O1"]
-    assert [one.is_spoilt for one in reader.unreadable] == [True]
+    assert [file.is_spoilt for file in reader.unreadable] == [True]

@@ -70,8 +70,8 @@ class Service:
         result = self.explain("journeys", key, "--json", **changed)
         assert result.exit_code == 0, result.output
         (line,) = result.stdout.splitlines()
-        found: dict[str, Any] = json.loads(line)
-        return found
+        document: dict[str, Any] = json.loads(line)
+        return document
 
 
 @pytest.fixture

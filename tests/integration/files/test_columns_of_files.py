@@ -63,8 +63,8 @@ def test_check_refuses_a_column_of_a_type_that_sql_has_not(shop: FilesShop) -> N
 
     result = CliRunner().invoke(app, ["check", "--tables", "--json", str(shop.file)], catch_exceptions=False)
 
-    found = [(problem["path"], problem["found"]) for problem in json.loads(result.stdout)["problems"]]
-    assert found == [
+    problems = [(problem["path"], problem["found"]) for problem in json.loads(result.stdout)["problems"]]
+    assert problems == [
         (
             "compare.took",
             f"{shop.place.path}.took (point warehouse) is of type duration[us], which no type reads",

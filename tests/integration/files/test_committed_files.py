@@ -34,7 +34,7 @@ def load(shop: FilesShop, committed: str, folder: str, orders: list[Order]) -> N
 
 def counting(place: FilesPlace) -> list[str]:
     """Return the files that manifests name."""
-    return [one.path for one in listing_now(place.store, MANIFESTS).files]
+    return [file.path for file in listing_now(place.store, MANIFESTS).files]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_files_count_that_a_manifest_names_below_its_folder(place: FilesPlace) -
     place.store.publish("_tmp/_manifest.json", json.dumps(["f.parquet"]).encode())
     listing = listing_now(place.store, MANIFESTS)
     assert counting(place) == ["a.parquet", "d/_e.parquet", "d/b.parquet"]
-    assert [one.path for one in listing.uncommitted] == ["d/c.parquet"]
+    assert [file.path for file in listing.uncommitted] == ["d/c.parquet"]
 
 
 @pytest.mark.parametrize("content", [b"", b'["a.parq', b"{}", b'"a.parquet"'], ids=["empty", "cut off", "map", "text"])

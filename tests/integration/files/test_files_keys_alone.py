@@ -20,11 +20,11 @@ def test_keys_have_the_verdicts_of_their_window_before_and_after_files_were_chan
     shop.load("a.parquet", [*MADE[:2], *MADE[3:6], {**MADE[6], "amount": "99.99"}, *MADE[7:]])
     shop.load("b.parquet", [MADE[4]])
     context = shop.judge_and_ask_the_gate()
-    found = verdicts(alone(shop, context, *KEYS), STORE_HOP)
-    assert found == as_whole(shop, context, STORE_HOP, KEYS) == dict.fromkeys(KEYS, "matched") | WRONG
+    answers = verdicts(alone(shop, context, *KEYS), STORE_HOP)
+    assert answers == as_whole(shop, context, STORE_HOP, KEYS) == dict.fromkeys(KEYS, "matched") | WRONG
 
     shop.load("b.parquet", [MADE[2]])
-    found = verdicts(alone(shop, context, *KEYS), STORE_HOP)
+    answers = verdicts(alone(shop, context, *KEYS), STORE_HOP)
     again = shop.judged()
-    assert found == as_whole(shop, again, STORE_HOP, KEYS)
-    assert (found["O2"], found["O4"]) == ("matched", "matched")
+    assert answers == as_whole(shop, again, STORE_HOP, KEYS)
+    assert (answers["O2"], answers["O4"]) == ("matched", "matched")

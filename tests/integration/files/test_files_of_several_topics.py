@@ -86,8 +86,8 @@ def test_records_in_front_of_their_writer_wait_however_far_another_topic_is_writ
     load(shop, "a.parquet", positioned(MADE[:2]), shop.topic)
     load(shop, "b.parquet", positioned(MADE[8:]), second)
 
-    found = shop.found(shop.judged(), STORE_HOP)
-    assert found == {order["id"]: ("pending", "not_yet_consumed") for order in MADE[2:8]}
+    verdicts = shop.found(shop.judged(), STORE_HOP)
+    assert verdicts == {order["id"]: ("pending", "not_yet_consumed") for order in MADE[2:8]}
 
 
 def test_where_rows_do_not_say_their_topic_no_record_is_missing_by_them(shop: FilesShop) -> None:

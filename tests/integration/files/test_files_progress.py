@@ -50,8 +50,8 @@ def test_where_no_name_says_offsets_the_rows_do(shop: FilesShop) -> None:
 def test_a_name_says_more_than_its_rows_where_a_record_is_lost_at_its_end(shop: FilesShop) -> None:
     describe(shop)
     shop.place.add(f"{shop.topic}+0+0000000000+0000000011.parquet", ROWS[:11], POSITIONED)
-    found = shop.found(shop.judged(), STORE_HOP)
-    assert found == {'["0","11"]': ("missing", "committed_before_written")}
+    verdicts = shop.found(shop.judged(), STORE_HOP)
+    assert verdicts == {'["0","11"]': ("missing", "committed_before_written")}
 
 
 def test_where_rows_go_beyond_what_names_say_the_window_is_not_known_and_says_so(shop: FilesShop) -> None:
@@ -65,7 +65,7 @@ def test_where_rows_go_beyond_what_names_say_the_window_is_not_known_and_says_so
     assert shop.found(context, STORE_HOP).keys() == held
     assert closed.state is WindowState.NOT_KNOWN
     with connect(shop.journal) as journal:
-        [said] = [incident_sentence(one) for one in incidents.of(journal, context.window)]
+        [said] = [incident_sentence(incident) for incident in incidents.of(journal, context.window)]
     assert said.startswith(
         f"the names of files say that {shop.topic}/0 is written up to offset 7, and rows go up to 9, and records of "
     )
@@ -74,7 +74,7 @@ def test_where_rows_go_beyond_what_names_say_the_window_is_not_known_and_says_so
 def test_a_writer_that_has_written_nothing_of_a_partition_is_at_its_beginning(shop: FilesShop) -> None:
     describe(shop)
     shop.place.add("other+0+0000000000+0000000007.parquet", positioned(MADE[:1], 0, partition=7), POSITIONED)
-    found = shop.found(shop.judged(), STORE_HOP)
-    assert {key: one for key, one in found.items() if key.startswith('["0"')} == {
+    verdicts = shop.found(shop.judged(), STORE_HOP)
+    assert {key: verdict for key, verdict in verdicts.items() if key.startswith('["0"')} == {
         f'["0","{offset}"]': ("pending", "not_yet_consumed") for offset in range(12)
     }

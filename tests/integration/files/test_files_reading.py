@@ -28,10 +28,10 @@ def shape_of(place: FilesPlace, *, compare: dict[str, str] | None = None, marker
     """Return the dataset of a place, with what is read of it."""
     of_point = {"key": ("id",), "time": "at", **point}
     dataset = of_point.pop("dataset", DatasetPlace(format="parquet", marker=marker))
-    found = TablePoint(
+    warehouse = TablePoint(
         name="warehouse", kind=PointKind.STORE, connection="lake", table=place.path, dataset=dataset, **of_point
     )
-    return TableShape(point=found, compare=compare or {"amount": "decimal(8,2)"}, filters={})
+    return TableShape(point=warehouse, compare=compare or {"amount": "decimal(8,2)"}, filters={})
 
 
 def held(place: FilesPlace, shape: TableShape) -> HeldListing:
@@ -83,7 +83,7 @@ def test_files_without_the_marker_or_later_than_it_do_not_count(place: FilesPlac
     assert keys(place, shape_of(place, marker="_SUCCESS")) == ["O0", "O1"]
     assert keys(place, shape_of(place)) == ids(0, 6)
     listing = listing_now(place.store, "_SUCCESS")
-    assert [one.path for one in listing.uncommitted] == ["dt=1/b.parquet", "dt=2/c.parquet"]
+    assert [file.path for file in listing.uncommitted] == ["dt=1/b.parquet", "dt=2/c.parquet"]
 
 
 @pytest.mark.parametrize("length", [0, 3, 400], ids=["empty", "no footer", "cut off"])
@@ -92,7 +92,7 @@ def test_a_file_that_is_not_whole_is_named_and_may_hold_every_key(place: FilesPl
     place.store.publish("b.parquet", parquet_bytes(rows_of(MADE[2:]))[:length])
     shape = shape_of(place)
     plan = held(place, shape).plan(None, 1)
-    assert [(one.path, one.size_bytes) for one in plan.unreadable] == [("b.parquet", length)]
+    assert [(file.path, file.size_bytes) for file in plan.unreadable] == [("b.parquet", length)]
     assert keys(place, shape) == ["O0", "O1"]
     reader = FilesReader(place.connection, shape, None)
     assert pl.concat(list(reader.keys(["O1", "O5"])))["key"].to_list() == ["O1"]
@@ -111,7 +111,7 @@ def test_a_file_whose_pages_are_spoilt_is_named_by_its_reader_and_left_out_of_th
     plan = view.plan(None, 1)
     reader = FilesReader(place.connection, shape, plan.view)
     assert pl.concat(list(reader.part(None, plan.parts[0])))["key"].to_list() == ["O0", "O1"]
-    assert [(one.path, one.size_bytes, one.is_spoilt) for one in reader.unreadable] == [
+    assert [(file.path, file.size_bytes, file.is_spoilt) for file in reader.unreadable] == [
         ("b.parquet", len(content), True)
     ]
     assert plan.unreadable == ()
@@ -191,8 +191,8 @@ def test_groups_of_rows_are_left_out_by_their_statistics(place: FilesPlace, monk
     assert sorted(read(place, shape, TimeBounds(start=start, end=end))["key"]) == ["O4", "O5", "O6"]
     assert groups == [1, 2]
     groups.clear()
-    found = pl.concat(list(FilesReader(place.connection, shape, None).keys(["O3"])))
-    assert with_place(found)["place"].to_list() == ["a.parquet:3"]
+    frame = pl.concat(list(FilesReader(place.connection, shape, None).keys(["O3"])))
+    assert with_place(frame)["place"].to_list() == ["a.parquet:3"]
     assert groups == [1, 3]  # as texts: O3 is between O10 and O9
     groups.clear()
     assert sorted(read(place, shape, parts=4)["key"]) == sorted(ids(0, 12))
@@ -205,8 +205,8 @@ def test_positions_are_found_by_their_statistics(place: FilesPlace) -> None:
     shape = shape_of(place, key=("p", "o"), key_layout=bigints, dataset=dataset)
     place.add("orders+0+0000000000+0000000011.parquet", positioned(MADE), POSITIONED, row_group_size=4)
     place.add("orders+1+0000000000+0000000011.parquet", positioned(MADE, partition=1), POSITIONED)
-    found = pl.concat(list(FilesReader(place.connection, shape, None).keys(['["0","5"]', '["1","9"]', '["2","1"]'])))
-    assert sorted(with_place(found)["place"]) == [
+    frame = pl.concat(list(FilesReader(place.connection, shape, None).keys(['["0","5"]', '["1","9"]', '["2","1"]'])))
+    assert sorted(with_place(frame)["place"]) == [
         "orders+0+0000000000+0000000011.parquet:5",
         "orders+1+0000000000+0000000011.parquet:9",
     ]

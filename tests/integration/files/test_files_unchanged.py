@@ -38,8 +38,8 @@ def full(place: FilesPlace, name: str) -> Path:
 
 def swapped(content: bytes) -> bytes:
     """Return another file of the same size: the amounts of two orders are exchanged."""
-    one, two = b"O7", b"O8"
-    return content.replace(one, b"O\x00").replace(two, one).replace(b"O\x00", two)
+    first, two = b"O7", b"O8"
+    return content.replace(first, b"O\x00").replace(two, first).replace(b"O\x00", two)
 
 
 @pytest.mark.usefixtures("judged")

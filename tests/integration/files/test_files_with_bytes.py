@@ -20,9 +20,9 @@ def test_rows_of_files_beside_such_a_text_are_not_known(
 
     reader = FilesReader(place.connection, shape, None)
     assert keys(reader) == ["O0"]
-    assert [one.keys for one in reader.in_doubt] == [frozenset(in_doubt)]
+    assert [doubt.keys for doubt in reader.in_doubt] == [frozenset(in_doubt)]
 
     plan = held(place, shape).plan(None, 1)
     reader = FilesReader(place.connection, shape, plan.view)
     assert [key for frame in reader.part(None, plan.parts[0]) for key in frame["key"]] == ["O0", "O1"]
-    assert [one.is_spoilt for one in reader.unreadable] == [True]
+    assert [file.is_spoilt for file in reader.unreadable] == [True]

@@ -298,8 +298,8 @@ def test_moments_are_written_in_the_form_that_the_files_of_the_dataset_have(plac
         point, chunk_of(), items_of(place, point), nothing
     )
 
-    found = [name for name in place.names() if not name.startswith("_")]
-    schemas = [pq.ParquetFile(io.BytesIO(place.content(name))).schema for name in found]
+    names = [name for name in place.names() if not name.startswith("_")]
+    schemas = [pq.ParquetFile(io.BytesIO(place.content(name))).schema for name in names]
     assert {schema.column(4).physical_type for schema in schemas} == {"INT96"}
     moments = {row["id"]: row["at"].replace(tzinfo=UTC) for row in place.rows()}
     assert moments == {row["id"]: row["at"] for row in rows_of(MADE[:7])}
@@ -337,7 +337,7 @@ def test_actions_of_a_key_are_erased_from_what_a_plan_did_and_others_stay(place:
     items = items_of(place, point)
     writer.write_chunk(point, chunk_of(), items, nothing)
     rows = place.rows()
-    done = [one for part in writer.effects(PLAN, "warehouse", 1) for one in part]
+    done = [effect for part in writer.effects(PLAN, "warehouse", 1) for effect in part]
     gone = done[0].seq
     kept = [name for name in place.names() if name.startswith("_makewhole/") and "chunk." in name]
     with pytest.raises(LeaseLostError):
@@ -345,8 +345,8 @@ def test_actions_of_a_key_are_erased_from_what_a_plan_did_and_others_stay(place:
 
     erased = writer.erase("warehouse", 2, PLAN, {PLAN: frozenset({gone}), "other": frozenset({1})})
 
-    assert erased == len([one for one in done if one.seq == gone])
-    images = [image for one in done if one.seq == gone for image in (one.before, one.after) if image]
+    assert erased == len([effect for effect in done if effect.seq == gone])
+    images = [image for effect in done if effect.seq == gone for image in (effect.before, effect.after) if image]
     assert images
     assert not any(json.dumps(image).encode() in place.content(name) for name in kept for image in images)
     with pytest.raises(RefusedError, match="lacks its effects"):

@@ -65,9 +65,9 @@ def test_in_safe_mode_a_window_is_judged_and_its_plan_and_the_undo_go_on_when_it
 
 def size_of(place: FilesPlace, path: str) -> int:
     """Return the size of a file as it is listed."""
-    found = place.store.find(path)
-    assert found is not None
-    return found.size_bytes
+    file = place.store.find(path)
+    assert file is not None
+    return file.size_bytes
 
 
 @ON_HDFS

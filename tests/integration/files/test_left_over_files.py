@@ -30,7 +30,11 @@ def left(shop: FilesShop, path: str, seconds: int) -> None:
 
 def named(shop: FilesShop, context: WindowContext) -> list[Incident]:
     with connect(shop.journal) as journal:
-        return [one for one in incidents.of(journal, context.window) if one.kind is IncidentKind.LEFT_OVER_FILES]
+        return [
+            incident
+            for incident in incidents.of(journal, context.window)
+            if incident.kind is IncidentKind.LEFT_OVER_FILES
+        ]
 
 
 def test_what_no_reader_takes_for_long_is_named_and_blocks_nothing(shop: FilesShop) -> None:
@@ -46,12 +50,12 @@ def test_what_no_reader_takes_for_long_is_named_and_blocks_nothing(shop: FilesSh
     context, closed = shop.whole_way()
 
     assert closed.state is WindowState.CERTIFIED
-    [found] = named(shop, context)
-    assert found.kind is IncidentKind.LEFT_OVER_FILES
+    [incident] = named(shop, context)
+    assert incident.kind is IncidentKind.LEFT_OVER_FILES
     paths = [".b.parquet.inprogress", "_temporary/0/a.parquet", "c.parquet._COPYING_", "job-2/a.parquet"]
-    assert [one["path"] for one in found.detail["files"]] == paths
-    sizes = [one["size_bytes"] for one in found.detail["files"]]
-    assert (found.detail["number"], found.detail["size_bytes"]) == (4, sum(sizes))
+    assert [file["path"] for file in incident.detail["files"]] == paths
+    sizes = [file["size_bytes"] for file in incident.detail["files"]]
+    assert (incident.detail["number"], incident.detail["size_bytes"]) == (4, sum(sizes))
 
 
 def test_nothing_is_named_where_nothing_is_left(shop: FilesShop) -> None:
@@ -77,9 +81,9 @@ def test_what_no_reader_takes_is_named_on_servers_by_their_own_times(shop: Files
     context, closed = shop.whole_way()
 
     assert closed.state is WindowState.CERTIFIED
-    [found] = named(shop, context)
-    assert [one["path"] for one in found.detail["files"]] == paths
-    assert found.detail["size_bytes"] == sum(len(shop.place.content(path)) for path in paths)
+    [incident] = named(shop, context)
+    assert [file["path"] for file in incident.detail["files"]] == paths
+    assert incident.detail["size_bytes"] == sum(len(shop.place.content(path)) for path in paths)
     for path in paths:
         shop.place.store.remove(path)
     assert named(shop, shop.judged()) == []

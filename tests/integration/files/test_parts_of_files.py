@@ -56,7 +56,9 @@ def test_rows_of_such_files_are_changed_moved_aside_and_put_back_with_all_their_
     effects = [effect for some in writer.effects(chunk_of().plan, "warehouse", 1) for effect in some]
     back = [
         RestoreRow(seq=seq, key=key, effect=effect)
-        for seq, (key, effect) in enumerate(zip(("O0", "O1"), sorted(effects, key=lambda one: one.seq), strict=True))
+        for seq, (key, effect) in enumerate(
+            zip(("O0", "O1"), sorted(effects, key=lambda effect: effect.seq), strict=True)
+        )
     ]
     assert writer.write_chunk(point, chunk_of(plan="undo-1-0123456789ab"), back, nothing).refused == {}
 

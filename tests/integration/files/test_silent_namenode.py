@@ -71,8 +71,8 @@ def test_a_long_listing_is_whole_and_ends_as_it_ends() -> None:
 
     asked: object = limited(Asked())  # type: ignore[arg-type]
     listed = asked.inner.list_status("/lake", True)  # type: ignore[attr-defined]
-    found = [next(listed) for _ in range(2_000)]
+    names = [next(listed) for _ in range(2_000)]
 
-    assert found == [f"f{number}" for number in range(2_000)]
+    assert names == [f"f{number}" for number in range(2_000)]
     with pytest.raises(FileNotFoundError, match="/lake"):
         list(listed)

@@ -55,10 +55,10 @@ def test_what_is_written_to_hdfs_is_for_its_owner_alone(hdfs: HdfsServers) -> No
     assert read["key"].to_list() == ["b"]
     Storage(root=f"{hdfs.url}/public", is_shared=True).write_bytes("records/one", b"x")
     client = hdfs_native.Client(hdfs.url)
-    found = list(client.list_status("/private", recursive=True))
-    assert len([one for one in found if not one.isdir]) == 3
-    assert {(one.isdir, oct(one.permission)) for one in found} == {(True, "0o700"), (False, "0o600")}
-    assert {oct(one.permission & 0o044) for one in client.list_status("/public", recursive=True)} == {"0o44"}
+    statuses = list(client.list_status("/private", recursive=True))
+    assert len([status for status in statuses if not status.isdir]) == 3
+    assert {(status.isdir, oct(status.permission)) for status in statuses} == {(True, "0o700"), (False, "0o600")}
+    assert {oct(status.permission & 0o044) for status in client.list_status("/public", recursive=True)} == {"0o44"}
 
 
 def test_reads_share_no_connection_of_a_client_that_ends(hdfs: HdfsServers) -> None:

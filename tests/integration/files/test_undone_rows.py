@@ -41,7 +41,7 @@ def test_a_row_is_taken_back_where_the_newest_file_lacks_a_column_and_folders_ar
     assert writer.write_chunk(point, chunk_of(), items, nothing).refused == {}
     effects = [effect for part in writer.effects(chunk_of().plan, "warehouse", 1) for effect in part]
 
-    undo = [RestoreRow(seq=at, key=items[one.seq].key, effect=one) for at, one in enumerate(effects)]
+    undo = [RestoreRow(seq=at, key=items[effect.seq].key, effect=effect) for at, effect in enumerate(effects)]
     receipt = writer.write_chunk(point, chunk_of(plan=f"{chunk_of().plan}-u"), undo, nothing)
 
     assert (receipt.actions, dict(receipt.refused)) == (2, {})

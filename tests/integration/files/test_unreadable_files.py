@@ -34,7 +34,7 @@ def cut_off(place: FilesPlace, path: str) -> bytes:
 def kinds(shop: FilesShop, context: WindowContext) -> set[IncidentKind]:
     """Return the kinds of the incidents of a window."""
     with connect(shop.journal) as journal:
-        return {one.kind for one in incidents.of(journal, context.window)}
+        return {incident.kind for incident in incidents.of(journal, context.window)}
 
 
 def write_by_position(shop: FilesShop) -> None:

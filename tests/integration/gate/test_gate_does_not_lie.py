@@ -193,7 +193,9 @@ def test_what_breaks_inside_the_library_breaks_every_row_that_it_was_given(monke
     monkeypatch.setattr(expectations, "transpose", gone)
     [run] = run_on_rows([suite])
     assert not run.success
-    assert [outcome.id for outcome in run.outcomes if outcome.raised] == [one.id for one in suite.planned]
+    assert [outcome.id for outcome in run.outcomes if outcome.raised] == [
+        expectation.id for expectation in suite.planned
+    ]
 
 
 @pytest.mark.usefixtures("place")

@@ -47,7 +47,7 @@ def both(ask: Any) -> tuple[Any, Any]:
 
 
 @TIMES
-@given(st.lists(st.lists(NUMBERS, max_size=3, unique_by=lambda one: one.name), max_size=3))
+@given(st.lists(st.lists(NUMBERS, max_size=3, unique_by=lambda hop: hop.name), max_size=3))
 def test_numbers_have_the_same_outcomes(suites: Sequence[Sequence[Number]]) -> None:
     named = [HopSuite(hop=f"hop {at}", numbers=tuple(numbers)) for at, numbers in enumerate(suites)]
     of_library, plain = both(lambda: run_on_rows(named))

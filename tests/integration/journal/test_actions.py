@@ -212,11 +212,11 @@ def _action(seq: int, key: str) -> Action:
 
 
 def _copied(session: PgConnection, plan_id: str) -> bytes:
-    found = io.BytesIO()
+    copied = io.BytesIO()
     with session.cursor() as cursor:
         statement = sql.SQL(load_queries("plan")["copy_actions_out"]).format(plan=sql.Literal(plan_id))
-        cursor.copy_expert(statement, found)
-    return found.getvalue()
+        cursor.copy_expert(statement, copied)
+    return copied.getvalue()
 
 
 def test_columns_are_arrow_and_names_are_stored_once(journal: str) -> None:

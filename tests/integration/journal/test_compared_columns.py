@@ -70,10 +70,14 @@ def test_whether_a_window_long_ago_had_other_columns_is_known_without_reading_th
             newest = write_window(session, number, B if number == other else A)
     run_outside(journal, "vacuum analyze")
     with questions(monkeypatch) as asked, connect(journal) as session:
-        found = None if other is None else (MOMENT + (other + 1) * DAY, B)
-        assert windows.compared_otherwise(session, newest, HOP, A) == found
+        expected = None if other is None else (MOMENT + (other + 1) * DAY, B)
+        assert windows.compared_otherwise(session, newest, HOP, A) == expected
         assert windows.compared_otherwise(session, newest, HOP, B) == (MOMENT + 500 * DAY, A)
     with connect(journal) as session:
-        read = [rows_read(session, one.text) for one in asked.asked if one.name == "window.compared_otherwise"]
+        read = [
+            rows_read(session, statement.text)
+            for statement in asked.asked
+            if statement.name == "window.compared_otherwise"
+        ]
     assert [rows for rows in read if rows > 10] == []
     assert len(read) == 2

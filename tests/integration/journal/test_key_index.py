@@ -125,12 +125,12 @@ def names(paths: Iterable[Path]) -> list[str]:
 
 
 def answers(run: pl.DataFrame) -> list[pl.DataFrame]:
-    found = [first_copies(run, is_later=False), first_and_latest_copies(run, is_later=True)]
-    return [frame.sort(*HASH, maintain_order=True) for frame in found]
+    frames = [first_copies(run, is_later=False), first_and_latest_copies(run, is_later=True)]
+    return [frame.sort(*HASH, maintain_order=True) for frame in frames]
 
 
-def same(one: list[pl.DataFrame], other: list[pl.DataFrame]) -> bool:
-    return all(left.equals(right) for left, right in zip(one, other, strict=True))
+def same(first: list[pl.DataFrame], other: list[pl.DataFrame]) -> bool:
+    return all(left.equals(right) for left, right in zip(first, other, strict=True))
 
 
 def hashes(*names: str) -> pl.DataFrame:

@@ -59,9 +59,9 @@ def counted(patch: pytest.MonkeyPatch, module: Any) -> list[int]:
     inner: Callable[..., list[tuple[Any, ...]]] = module._run
 
     def run(*args: Any, **values: Any) -> list[tuple[Any, ...]]:
-        found = inner(*args, **values)
-        rows.append(len(found))
-        return found
+        answer = inner(*args, **values)
+        rows.append(len(answer))
+        return answer
 
     patch.setattr(module, "_run", run)
     return rows
@@ -100,9 +100,9 @@ def test_the_last_judged_window_costs_its_own_rows(journal: str, monkeypatch: py
         assert windows.last_judged(session, "demo") == judged[0]
         assert rows == [1, 2]
         assert judged[0].number == WINDOWS
-        found = windows.last_judged(session, "demo", 7)
-        assert found is not None
-        assert (found.number, found.revision) == (7, rerun.revision)
+        last = windows.last_judged(session, "demo", 7)
+        assert last is not None
+        assert (last.number, last.revision) == (7, rerun.revision)
         assert windows.last_judged(session, "demo", WINDOWS + 1) is None
         assert windows.last_judged(session, "other") is None
 

@@ -73,8 +73,8 @@ def test_the_run_and_the_files_that_count_are_those_of_the_fullest_reading(journ
 
         [run] = standing_runs(session, IndexedTopic(pipeline="demo", point="a"))
         assert (run.windows, run.revisions, run.files) == ((1,), {1: 2}, {"00": "run of 2"})
-        found = snapshot_manifests.fullest_snapshots(session, FIRST)
-        assert {point: manifest["revision"] for point, manifest in found.items()} == {"a": 2, "b": 4}
+        manifests = snapshot_manifests.fullest_snapshots(session, FIRST)
+        assert {point: manifest["revision"] for point, manifest in manifests.items()} == {"a": 2, "b": 4}
         before = snapshot_manifests.snapshots_before(session, replace(FIRST, revision=3), "b")
         assert [manifest["rows"] for manifest in before] == [1, 2]
 

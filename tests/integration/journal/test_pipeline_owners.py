@@ -172,9 +172,9 @@ def test_the_tasks_of_an_airflow_without_a_name_choose_one_for_all(
     kept: dict[str, str] = {}
 
     def read(key: str, default: str | None = None) -> str | None:
-        found = kept.get(key, default)
+        answer = kept.get(key, default)
         time.sleep(0.2)  # long enough for the others to have read, too
-        return found
+        return answer
 
     monkeypatch.setattr(Variable, "get", read)
     monkeypatch.setattr(Variable, "set", lambda key, value, _: kept.update({key: value}))

@@ -69,12 +69,12 @@ def test_batches_have_all_findings_once_and_those_of_a_key_together(journal: str
 
     read = [item.finding for batch in batches for item in batch]
     assert sorted(read, key=repr) == sorted(wanted, key=repr)
-    assert [one.key_hash for one in read] == sorted(one.key_hash for one in wanted)
+    assert [finding.key_hash for finding in read] == sorted(finding.key_hash for finding in wanted)
     keys = [{item.finding.key_hash for item in batch} for batch in batches]
-    assert all(not (one & other) for at, one in enumerate(keys) for other in keys[at + 1 :])
+    assert all(not (part & other) for at, part in enumerate(keys) for other in keys[at + 1 :])
     assert [len(batch) >= 7 for batch in batches[:-1]] == [True] * (len(batches) - 1)
     assert kinds == {(hop, Verdict.MISSING) for hop in ("a→b", "b→c", "c→d")}
-    assert in_order == sorted((one.hop, one.key) for one in wanted)
+    assert in_order == sorted((finding.hop, finding.key) for finding in wanted)
     assert nothing == []
 
 

@@ -93,16 +93,16 @@ def test_each_question_has_the_answer_that_all_windows_give(journal: str, seed: 
         assert asked.newest_few(3) == every[:-4:-1]
         assert asked.of_numbers({3, 99, 7, WINDOWS}) == [every[2], every[6]]
         for point in ("a", "b"):
-            assert asked.first_reading(point) == next(one for one in every if point in one.ranges)
+            assert asked.first_reading(point) == next(window for window in every if point in window.ranges)
         assert asked.first_reading("absent") is None
         for number in draw.sample(range(1, WINDOWS + 1), 6):
-            before = [one for one in every if one.number < number]
+            before = [window for window in every if window.number < number]
             assert asked.before(number) == (before[-1] if before else None)
-            assert asked.after(number) == [one for one in every if one.number > number]
+            assert asked.after(number) == [window for window in every if window.number > number]
             moment = BORN + draw.randrange(60) * HOUR
-            assert asked.ending_after(moment, number) == [one for one in before if one.end > moment]
+            assert asked.ending_after(moment, number) == [window for window in before if window.end > moment]
             assert asked.ending_after(None, number) == before
-            assert asked.since(5, before=number) == [one for one in before if one.number >= 5]
+            assert asked.since(5, before=number) == [window for window in before if window.number >= 5]
             require_spans(asked, before, number, draw)
             require_positions(asked, before, number, draw)
             require_truncated(asked, before, number, draw)
@@ -114,32 +114,39 @@ def require_spans(asked: JudgedWindows, before: list[Window], number: int, draw:
         start = BORN + draw.randrange(50) * HOUR
         spans.append((draw.choice([start, start, None]), start + draw.randrange(1, 9) * HOUR))
     assert asked.in_spans(spans, number) == [
-        one
-        for one in before
-        if any((start is None or one.end > start) and (one.start is None or one.start < end) for start, end in spans)
+        window
+        for window in before
+        if any(
+            (start is None or window.end > start) and (window.start is None or window.start < end)
+            for start, end in spans
+        )
     ]
 
 
 def require_positions(asked: JudgedWindows, before: list[Window], number: int, draw: random.Random) -> None:
     positions = {(draw.randrange(3), draw.randrange(80)) for _ in range(draw.randrange(4))}
     assert asked.holding("a", positions, number) == [
-        one
-        for one in reversed(before)
+        window
+        for window in reversed(before)
         if any(
-            part.partition == at and part.lo <= offset < part.hi for part in one.ranges["a"] for at, offset in positions
+            part.partition == at and part.lo <= offset < part.hi
+            for part in window.ranges["a"]
+            for at, offset in positions
         )
     ]
 
 
 def require_truncated(asked: JudgedWindows, before: list[Window], number: int, draw: random.Random) -> None:
     """Ranges without any offset lose nothing, though they end behind a truncation."""
-    found = [
+    truncations = [
         Truncation(topic_id=draw.choice(["a0", "a1"]), partition=at, lineage=draw.randrange(3), lo=draw.randrange(40))
         for at in draw.sample((0, 1), draw.randrange(3))
     ]
-    logs = [TruncatedLog(**vars(one)) for one in found]
+    logs = [TruncatedLog(**vars(truncation)) for truncation in truncations]
     assert asked.reached_by("a", logs, number) == [
-        one for one in before if any(part.span and each.reaches(part) for part in one.ranges["a"] for each in found)
+        window
+        for window in before
+        if any(part.span and each.reaches(part) for part in window.ranges["a"] for each in truncations)
     ]
 
 
@@ -148,14 +155,14 @@ def test_the_ids_of_topics_come_in_the_order_of_their_age(journal: str) -> None:
         write_history(session, random.Random(3))
         every = windows.newest_judged(session, "demo")[::-1]
         first = {
-            (point, part.topic_id): one.number
-            for one in reversed(every)
-            for point, parts in one.ranges.items()
+            (point, part.topic_id): window.number
+            for window in reversed(every)
+            for point, parts in window.ranges.items()
             for part in parts
         }
-        found = JudgedWindows(journal=session, pipeline="demo").topic_ids(["a", "b"])
-    assert {(point, topic_id): number for point, topic_id, number in found} == first
-    assert [number for *_, number in found] == sorted(first.values())
+        ids = JudgedWindows(journal=session, pipeline="demo").topic_ids(["a", "b"])
+    assert {(point, topic_id): number for point, topic_id, number in ids} == first
+    assert [number for *_, number in ids] == sorted(first.values())
 
 
 def test_a_pipeline_without_a_window_has_no_history(journal: str) -> None:

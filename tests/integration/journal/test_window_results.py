@@ -58,7 +58,7 @@ def test_findings_come_back_with_hostile_keys_and_values(journal: str, window: W
 def test_of_the_open_findings_of_each_hop_and_verdict_the_first_come_back(journal: str, window: Window) -> None:
     """Leave out those that were not known, that are whole, or that are of another verdict."""
     missing = [found(f"k{number}", number) for number in range(5)]
-    other = [replace(one, hop="b→c", key_hash=f"1{one.key_hash[1:]}") for one in missing[:3]]
+    other = [replace(finding, hop="b→c", key_hash=f"1{finding.key_hash[1:]}") for finding in missing[:3]]
     pending = replace(found("p", 100), verdict=Verdict.PENDING)
     with connect(journal) as session:
         window_findings.commit_findings(session, window, [*missing[::-1], *other, pending])
@@ -67,11 +67,16 @@ def test_of_the_open_findings_of_each_hop_and_verdict_the_first_come_back(journa
         back = window_findings.open_findings(session, window, ("missing", "duplicate"), 2)
         kept = window_findings.count_open(session, window)
         counts = {"a→b": HopCounts(missing=1_000_000, duplicate=3), "b→c": HopCounts(missing=3)}
-        made = [HopResult(hop=hop, counts=one, digest="0", files={}) for hop, one in counts.items()]
+        made = [HopResult(hop=hop, counts=count, digest="0", files={}) for hop, count in counts.items()]
         hop_results.commit_results(session, window, hop_results.RECONCILED, made)
         counted = window_findings.count_open(session, window)
 
-    assert [(one.hop, one.key) for one in back] == [("a→b", "k1"), ("a→b", "k2"), ("b→c", "k0"), ("b→c", "k1")]
+    assert [(finding.hop, finding.key) for finding in back] == [
+        ("a→b", "k1"),
+        ("a→b", "k2"),
+        ("b→c", "k0"),
+        ("b→c", "k1"),
+    ]
     assert back[0] == missing[1]
     assert kept == {("a→b", "missing"): 4, ("a→b", "pending"): 1, ("b→c", "missing"): 3}
     assert {place: left for place, left in counted.items() if left} == {
@@ -91,7 +96,7 @@ def test_findings_that_the_journal_did_not_take_are_counted_by_verdict(journal: 
         "a→b": HopCounts(matched=8, missing=5, duplicate=2, pending=4, before_baseline=9),
         "b→c": HopCounts(missing=1, extra_copies=3),
     }
-    made = [HopResult(hop=hop, counts=one, digest="0", files={}) for hop, one in counts.items()]
+    made = [HopResult(hop=hop, counts=count, digest="0", files={}) for hop, count in counts.items()]
     with connect(journal) as session:
         assert window_findings.count_left_out(session, window) == {}
         hop_results.commit_results(session, window, hop_results.RECONCILED, made)
@@ -176,7 +181,7 @@ def test_handovers_are_written_by_several_statements_and_counted_by_the_table(
     ]
     with connect(journal) as session:
         assert handover_keys.commit_handovers(session, window, iter(keys)) == {"a→b": 5, "b→c": 5}
-        assert list(handover_keys.handover_ids(session, window)) == sorted(f"{one.hop}|{one.key_hash}" for one in keys)
+        assert list(handover_keys.handover_ids(session, window)) == sorted(f"{key.hop}|{key.key_hash}" for key in keys)
 
         # Given twice, a key is one row: the count is of the rows, not of what was given.
         assert handover_keys.commit_handovers(session, window, [*keys[:1], *keys[:3]]) == {"b→c": 3}

@@ -103,10 +103,10 @@ def test_a_damaged_batch_costs_itself_only_and_is_placed(
         reader = read_range(log, wanted, on_fetched=writer.write)
         assert offsets(reader) == whole
     assert reader.accounting == Accounting(span=300, data=len(whole), undecodable=300 - len(whole))
-    assert [one[1:3] for one in reader.undecodable] == [(10 * number, 10 * number + 10) for number in numbers]
-    for found, expected in zip(reader.undecodable, DAMAGES, strict=True):
+    assert [gap[1:3] for gap in reader.undecodable] == [(10 * number, 10 * number + 10) for number in numbers]
+    for span, expected in zip(reader.undecodable, DAMAGES, strict=True):
         # The broker itself stumbles over some of them, when it is asked for nothing else.
-        assert found.reason.startswith((expected, "no whole batch stands at these offsets"))
+        assert span.reason.startswith((expected, "no whole batch stands at these offsets"))
     account = reader.account
     writer.finish(account.expired, reader.aborted, unexplained=account.unexplained)
     again = read_range(ArchiveLog(str(tmp_path)), wanted)
@@ -126,7 +126,7 @@ def test_a_length_that_lies_ends_no_read(
         reader = read_range(log, wanted, on_fetched=writer.write)
         assert offsets(reader) == whole
     assert reader.accounting == Accounting(span=300, data=290, undecodable=10)
-    assert [one[1:3] for one in reader.undecodable] == [(50, 60)]
+    assert [span[1:3] for span in reader.undecodable] == [(50, 60)]
     writer.finish(reader.expired, reader.aborted, unexplained=reader.account.unexplained)
     again = read_range(ArchiveLog(str(tmp_path)), wanted)
     assert offsets(again) == whole
@@ -165,8 +165,8 @@ def test_odd_records_that_a_broker_takes_are_read_as_they_are(
     with java.producer(
         kafka.bootstrap, max_request_size=20 << 20, compression_type="zstd", buffer_memory=64 << 20
     ) as producer:
-        for one in odd:
-            producer.send(topic, one, key=one if one is None or len(one) < 5000 else None).get()
+        for content in odd:
+            producer.send(topic, content, key=content if content is None or len(content) < 5000 else None).get()
         producer.send(topic, b"headers", headers=many).get()
         for time_ms in (0, 2**62, 2**63 - 1):
             producer.send(topic, b"time", timestamp_ms=time_ms).get()
@@ -179,6 +179,6 @@ def test_odd_records_that_a_broker_takes_are_read_as_they_are(
     assert reader.accounting == Accounting(span=count, data=count)
     rows = zip(*(table[name].to_pylist() for name in ("offset", "key", "value")), strict=True)
     assert list(rows) == consume(kafka.bootstrap, topic)
-    assert [(one["key"], one["value"]) for one in table["headers"][len(odd)].as_py()] == many
+    assert [(header["key"], header["value"]) for header in table["headers"][len(odd)].as_py()] == many
     assert table["timestamp"].cast(pa.int64()).to_pylist()[-4:-1] == [0, 2**62, 2**63 - 1]
     assert table["is_replayed"].to_pylist() == [False] * (count - 1) + [True]

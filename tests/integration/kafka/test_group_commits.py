@@ -58,7 +58,7 @@ class _Copier:
         return group_commits(self.connection, self.group, self.topic)
 
     def ranges(self) -> Ranges:
-        return [(one.partition, one.lo, one.hi, one.is_within) for one in self.found().commits]
+        return [(commit.partition, commit.lo, commit.hi, commit.is_within) for commit in self.found().commits]
 
 
 @pytest.fixture
@@ -80,10 +80,10 @@ def test_commits_within_transactions_name_the_producer_and_those_that_were_abort
         (0, 10, 20, True),
         (1, 11, 21, True),
     ]
-    found = copier.found()
-    assert found.is_whole
-    assert len({(one.producer_id, one.producer_epoch) for one in found.commits}) == 1
-    assert all(one.producer_id is not None and one.producer_id >= 0 for one in found.commits)
+    group = copier.found()
+    assert group.is_whole
+    assert len({(commit.producer_id, commit.producer_epoch) for commit in group.commits}) == 1
+    assert all(commit.producer_id is not None and commit.producer_id >= 0 for commit in group.commits)
 
 
 def test_commits_outside_have_no_producer_and_a_group_that_is_set_back_covers_nothing_with_that(
@@ -92,14 +92,14 @@ def test_commits_outside_have_no_producer_and_a_group_that_is_set_back_covers_no
     for offset in (10, 4, 12):
         copier.outside(offset)
 
-    found = copier.found()
+    group = copier.found()
 
     assert copier.ranges() == [(0, 0, 10, False), (0, 10, 4, False), (0, 4, 12, False)]
-    assert [len(found.covering(0, offset)) for offset in (0, 4, 9, 10, 12)] == [1, 2, 2, 1, 0]
-    assert found.covering(1, 0) == []
-    assert found.passed_outside([(0, 3), (0, 11)])
-    assert not found.passed_outside([(0, 3), (0, 12)])
-    assert not found.passed_outside([])
+    assert [len(group.covering(0, offset)) for offset in (0, 4, 9, 10, 12)] == [1, 2, 2, 1, 0]
+    assert group.covering(1, 0) == []
+    assert group.passed_outside([(0, 3), (0, 11)])
+    assert not group.passed_outside([(0, 3), (0, 12)])
+    assert not group.passed_outside([])
 
 
 def test_an_offset_that_a_transaction_covers_too_is_not_passed_outside(copier: _Copier) -> None:
@@ -109,11 +109,11 @@ def test_an_offset_that_a_transaction_covers_too_is_not_passed_outside(copier: _
     copier.outside(5)
     copier.outside(20)
 
-    found = copier.found()
+    group = copier.found()
 
-    assert [one.is_within for one in found.covering(0, 7)] == [True, False]
-    assert not found.passed_outside([(0, 7)])
-    assert found.passed_outside([(0, 15)])
+    assert [commit.is_within for commit in group.covering(0, 7)] == [True, False]
+    assert not group.passed_outside([(0, 7)])
+    assert group.passed_outside([(0, 15)])
 
 
 def test_a_commit_of_an_open_transaction_does_not_stand_until_it_ends(copier: _Copier) -> None:
@@ -174,7 +174,7 @@ def test_what_compaction_took_is_not_known(copier: _Copier, make_topic: Callable
 
     commit(10)
     commit(20)
-    assert [(one.lo, one.hi) for one in found().commits] == [(0, 10), (10, 20)]
+    assert [(known.lo, known.hi) for known in found().commits] == [(0, 10), (10, 20)]
     offset, deadline = 30, time.monotonic() + 60
     while found().is_whole:
         assert time.monotonic() < deadline
@@ -184,7 +184,7 @@ def test_what_compaction_took_is_not_known(copier: _Copier, make_topic: Callable
     commits = found().commits
 
     assert commits[0].lo is None
-    assert all(one.lo is None or one.lo == one.hi - 10 for one in commits)
+    assert all(known.lo is None or known.lo == known.hi - 10 for known in commits)
     assert commits[-1].hi == offset - 10
     assert not found().passed_outside([(0, 5)])
     commit(offset)
@@ -199,13 +199,13 @@ def test_commits_are_found_in_batches_of_many_records(
     client = producer(copier.bootstrap, linger_ms=60_000, compression_type=codec)
     other = _Copier(connection=copier.connection, topic=copier.topic, group=f"{copier.group}-2")
     for offset in range(1, 101):
-        for one in (copier, other):
-            client.produce(log, key=_key(one, offset % 2), value=struct.pack(">hqi", 3, offset, -1))
+        for member in (copier, other):
+            client.produce(log, key=_key(member, offset % 2), value=struct.pack(">hqi", 3, offset, -1))
     assert client.flush(30) == 0
 
-    found = group_commits(copier.connection, copier.group, copier.topic, log=log)
+    group = group_commits(copier.connection, copier.group, copier.topic, log=log)
 
-    assert [(one.partition, one.lo, one.hi) for one in found.commits] == [
+    assert [(commit.partition, commit.lo, commit.hi) for commit in group.commits] == [
         (offset % 2, max(offset - 2, 0), offset) for offset in range(1, 101)
     ]
 

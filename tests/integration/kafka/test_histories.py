@@ -51,9 +51,9 @@ def consumed(bootstrap: str, ranges: Sequence[PartitionRange]) -> dict[int, list
     settings = {"bootstrap.servers": bootstrap, "group.id": uuid.uuid4().hex, "enable.auto.commit": False}
     at_once = {"enable.partition.eof": True, "fetch.wait.max.ms": 50}
     consumer = Consumer({**settings, **at_once, "isolation.level": "read_committed"})
-    consumer.assign([TopicPartition(one.topic, one.partition, one.lo) for one in ranges])
-    missing = {one.partition: one.hi for one in ranges}
-    seen: dict[int, list[Row]] = {one.partition: [] for one in ranges}
+    consumer.assign([TopicPartition(part.topic, part.partition, part.lo) for part in ranges])
+    missing = {part.partition: part.hi for part in ranges}
+    seen: dict[int, list[Row]] = {part.partition: [] for part in ranges}
     ends = dict(missing)
     while missing:
         message = consumer.poll(20)

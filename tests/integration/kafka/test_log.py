@@ -181,13 +181,13 @@ def test_holes_of_compaction_are_compacted(
     with BrokerLog(connection) as log:
         while True:
             reader = read_range(log, wanted)
-            found = rows(reader)
+            records = rows(reader)
             if reader.accounting.compacted > 200 or time.monotonic() > deadline:
                 break
             client.produce(topic, key=b"k0", value=b"roll")
             client.flush()
             time.sleep(0.5)
-    assert [row for row in consume(kafka.bootstrap, topic) if row[0] < 400] == found
+    assert [row for row in consume(kafka.bootstrap, topic) if row[0] < 400] == records
     assert reader.accounting.compacted > 200
     assert reader.accounting.is_complete
     assert reader.sequences.breaks == []

@@ -55,8 +55,8 @@ def test_offsets_at_a_time_and_none_after_the_last(
     assert offsets.stable_offsets(connection, topic) == {0: 5, 1: 0}
     assert offsets.end_of_leader_epoch(connection, topic, 0, 0) == 5
     with offsets.TopicLog(connection, topic) as log:
-        found = log.ends_of_leader_epochs({0: 0, 1: 7})
-    assert found == {0: offsets.EpochEnd(0, 5), 1: None}
+        ends = log.ends_of_leader_epochs({0: 0, 1: 7})
+    assert ends == {0: offsets.EpochEnd(0, 5), 1: None}
 
 
 def test_committed_offsets_of_a_group(kafka: KafkaServer, connection: KafkaConnection, make_topic: MakeTopic) -> None:

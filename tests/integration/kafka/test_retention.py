@@ -24,10 +24,10 @@ def test_a_record_goes_by_age_and_is_gone_before_the_log_start(
     produce(kafka.bootstrap, topic, 10)
     (deleted,) = admin.delete_records([TopicPartition(topic, 0, 4)]).values()
     deleted.result(10)
-    found = read_retention(connection, topic)
-    assert found.deadline(0, 3, _NOON) == Deadline(fate=RecordRetention.DELETED)
-    assert found.deadline(0, 4, _NOON) == Deadline(fate=RecordRetention.EXPIRES, at=_NOON + timedelta(hours=1))
-    assert found.deadline(0, 4, None) == Deadline(fate=RecordRetention.NOT_KNOWN)
+    retention = read_retention(connection, topic)
+    assert retention.deadline(0, 3, _NOON) == Deadline(fate=RecordRetention.DELETED)
+    assert retention.deadline(0, 4, _NOON) == Deadline(fate=RecordRetention.EXPIRES, at=_NOON + timedelta(hours=1))
+    assert retention.deadline(0, 4, None) == Deadline(fate=RecordRetention.NOT_KNOWN)
 
 
 @pytest.mark.parametrize(

@@ -272,9 +272,11 @@ def test_who_may_not_read_the_log_of_commits_is_refused_for_good(guarded: Guarde
     deadline = time.monotonic() + 30
     while True:
         try:
-            found = group_commits(alice, "copier", TOPIC, patience_seconds=5)
+            group = group_commits(alice, "copier", TOPIC, patience_seconds=5)
             break
         except PermanentError:  # the right is not there at once
             assert time.monotonic() < deadline
 
-    assert [(one.partition, one.lo, one.hi, one.is_within) for one in found.commits] == [(0, 0, 7, False)]
+    assert [(commit.partition, commit.lo, commit.hi, commit.is_within) for commit in group.commits] == [
+        (0, 0, 7, False)
+    ]

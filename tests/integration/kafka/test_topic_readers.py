@@ -52,9 +52,9 @@ def test_every_group_is_asked_however_many_are_asked_at_once(
         commit_group(bootstrap, f"{number}-{run}", other if number == 3 else topic, 0)
     monkeypatch.setattr(topic_readers_module, "_ASKED_AT_ONCE", at_once)
 
-    found = [reader.group for reader in topic_readers(connection, topic)]
+    groups = [reader.group for reader in topic_readers(connection, topic)]
 
-    assert found == [f"{number}-{run}" for number in (0, 1, 2, 4)]
+    assert groups == [f"{number}-{run}" for number in (0, 1, 2, 4)]
 
 
 def test_what_no_reader_is_given_is_no_record_before_a_group(
@@ -76,9 +76,9 @@ def test_what_no_reader_is_given_is_no_record_before_a_group(
         both.commit(offsets=[TopicPartition(topic, at, 5) for at in range(2)], asynchronous=False)
     commit_group(bootstrap, f"b-{run}", topic, 1)
 
-    found = with_records(connection, topic, topic_readers(connection, topic))
+    groups = with_records(connection, topic, topic_readers(connection, topic))
 
-    assert found == (
+    assert groups == (
         ReadingGroup(group=f"a-{run}", lag=2, unread=0, records=0),
         ReadingGroup(group=f"b-{run}", lag=5, unread=1, records=1),
     )
@@ -97,10 +97,10 @@ def test_an_offset_that_the_log_does_not_have_says_nothing_of_how_far_a_group_is
         offsets = [TopicPartition(topic, 0, 99), TopicPartition(topic, 1, 3)]
         both.commit(offsets=offsets, asynchronous=False)
 
-    (found,) = with_records(connection, topic, topic_readers(connection, topic))
+    (groups,) = with_records(connection, topic, topic_readers(connection, topic))
 
     out = {0: OffsetOutOfRange(committed=99, start=0, end=5)}
-    assert found == ReadingGroup(group=f"a-{run}", lag=2, unread=0, records=2, out_of_range=out)
+    assert groups == ReadingGroup(group=f"a-{run}", lag=2, unread=0, records=2, out_of_range=out)
 
 
 def test_a_topic_that_is_not_there_has_no_readers_to_ask_for(connection: KafkaConnection) -> None:

@@ -96,13 +96,16 @@ def write_rows(database: Database, name: str, orders: Iterable[Order]) -> None:
     """Add a row for each order."""
     table = database.tables[name]
     for order in orders:
-        database.insert(table, {one: stored_text(order.get(one), column) for one, column in table.columns.items()})
+        database.insert(
+            table,
+            {column_name: stored_text(order.get(column_name), column) for column_name, column in table.columns.items()},
+        )
 
 
 def change_rows(database: Database, name: str, key: str, changed: Mapping[str, Any]) -> None:
     """Write the rows of a key again, with other values."""
     table = database.tables[name]
-    texts = {one: stored_text(value, table.columns[one]) for one, value in changed.items()}
+    texts = {column_name: stored_text(value, table.columns[column_name]) for column_name, value in changed.items()}
     for row in _of_key(table, key):
         database.update(table, row, {**row.values, **texts})
 

@@ -44,7 +44,7 @@ def checked(shop: MemoryShop) -> tuple[int, list[Mapping[str, str]]]:
     """Return the exit code of `makewhole check --tables`, and what it says of the pipeline file."""
     result = CliRunner().invoke(app, ["check", "--tables", "--json", str(shop.file)], catch_exceptions=False)
     problems = json.loads(result.stdout)["problems"]
-    assert {one.pop("file") for one in problems} <= {"pipeline file"}
+    assert {problem.pop("file") for problem in problems} <= {"pipeline file"}
     return result.exit_code, problems
 
 
@@ -79,7 +79,7 @@ def test_what_the_kind_cannot_do_is_refused_by_check_and_when_a_window_is_opened
     assert checked(shop) == (2, refused)
     with pytest.raises(ConfigurationError) as refusal:
         shop.ask()
-    assert [one.found for one in refusal.value.problems] == [one["found"] for one in refused]
+    assert [problem.found for problem in refusal.value.problems] == [problem["found"] for problem in refused]
 
 
 def test_without_its_registration_the_kind_is_not_known() -> None:
@@ -88,7 +88,7 @@ def test_without_its_registration_the_kind_is_not_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "found"),
+    ("change", "message"),
     [
         ({"host": None}, "has no host"),
         ({"password": None, "schema": None}, "has no password and no schema"),
@@ -97,12 +97,12 @@ def test_without_its_registration_the_kind_is_not_known() -> None:
     ],
 )
 def test_a_connection_that_cannot_be_understood_is_a_problem_at_its_place(
-    installed: None, change: Mapping[str, object], found: str
+    installed: None, change: Mapping[str, object], message: str
 ) -> None:
     with pytest.raises(ConfigurationError) as refusal:
         from_airflow_fields("db", **{**IN_MEMORY, **change})  # type: ignore[arg-type]
     (problem,) = refusal.value.problems
-    assert (problem.file, problem.path, problem.found) == ("Airflow connection", "db", found)
+    assert (problem.file, problem.path, problem.found) == ("Airflow connection", "db", message)
     assert problem.remedy == "Write it as the kind memory asks for"
     assert "secret" not in str(problem)
 

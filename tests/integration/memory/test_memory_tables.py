@@ -59,9 +59,9 @@ class Kept:
             plan = view.plan(bounds, 3)
             reader = self.tables.reader(shape, plan.view)
             frames = [frame for part in plan.parts for frame in reader.part(bounds, part)]
-        found = [row for frame in frames for row in keys_frame(frame, shape).iter_rows(named=True)]
-        assert reader.counted == len(found)
-        return sorted(found, key=lambda row: str(row["place"]))
+        rows = [row for frame in frames for row in keys_frame(frame, shape).iter_rows(named=True)]
+        assert reader.counted == len(rows)
+        return sorted(rows, key=lambda row: str(row["place"]))
 
     def keys(self, bounds: TimeBounds) -> list[str]:
         """Return the keys of the rows inside bounds."""
@@ -252,8 +252,8 @@ def test_leases_holes_and_other_plans_stop_a_runner_before_it_writes(kept: Kept)
 def test_effects_that_are_missing_are_refused(kept: Kept) -> None:
     kept.chunk(missing(0, MADE[0]), missing(1, MADE[1]))
     with kept.tables.writer(POINT, "a test") as writer:
-        (found,) = writer.effects("shop-1-0", "warehouse", 1)
-        assert [effect.seq for effect in found] == [1, 0]
+        (effects,) = writer.effects("shop-1-0", "warehouse", 1)
+        assert [effect.seq for effect in effects] == [1, 0]
         kept.server.run(kept.database, lambda database: database.effects.pop())
         with pytest.raises(RefusedError, match="chunk 0 of plan shop-1-0 at warehouse has effects of 1 actions"):
             list(writer.effects("shop-1-0", "warehouse", 1))

@@ -60,8 +60,8 @@ def without(rows: Mapping[str, RowValues], *places: str) -> dict[str, RowValues]
 
 def forecast_of(shop: MemoryShop, context: WindowContext, plan: str) -> dict[str, dict[Forecast, int]]:
     """Return what a dry run says of the actions of a plan, by remedy."""
-    found = dry_run(shop.journal, plan, targets_of(context.pipeline, context.connections))
-    return {part.remedy: {kind: count for kind, count in part.forecasts.items() if count} for part in found.parts}
+    preview = dry_run(shop.journal, plan, targets_of(context.pipeline, context.connections))
+    return {part.remedy: {kind: count for kind, count in part.forecasts.items() if count} for part in preview.parts}
 
 
 def test_a_window_of_events_is_judged_repaired_certified_and_undone(shop: MemoryShop) -> None:
@@ -154,8 +154,8 @@ def test_what_a_plan_and_its_undo_did_is_kept_beside_the_rows(shop: MemoryShop) 
     shop.run(context, undo)
 
     kept = shop.kept()
-    done = [(one.kind, one.place) for one in kept.effects if one.plan == plan.id]
-    undone = [(one.kind, one.place) for one in kept.effects if one.plan == undo.id]
+    done = [(effect.kind, effect.place) for effect in kept.effects if effect.plan == plan.id]
+    undone = [(effect.kind, effect.place) for effect in kept.effects if effect.plan == undo.id]
     assert done == [
         (EffectKind.INSERTED, "(13,1)"),
         (EffectKind.INSERTED, "(14,1)"),
@@ -170,7 +170,7 @@ def test_what_a_plan_and_its_undo_did_is_kept_beside_the_rows(shop: MemoryShop) 
         (EffectKind.DELETED, "(14,1)"),
         (EffectKind.DELETED, "(13,1)"),
     ]
-    assert [one.is_back for one in kept.aside.values()] == [True, True]
+    assert [moved.is_back for moved in kept.aside.values()] == [True, True]
     assert {name: list(receipts) for (name, _), receipts in kept.receipts.items()} == {plan.id: [0], undo.id: [0]}
     assert kept.views == {}
 

@@ -120,7 +120,7 @@ def at(monkeypatch: pytest.MonkeyPatch, moment: datetime) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "found"),
+    ("change", "reason"),
     [
         ({"notifier": "no.such.Notifier"}, "no.such.Notifier cannot be imported"),
         ({"notifier": "json.JSONDecoder"}, "json.JSONDecoder is no notifier of Airflow"),
@@ -129,11 +129,11 @@ def at(monkeypatch: pytest.MonkeyPatch, moment: datetime) -> None:
         ({"arguments": {"json": {"text": "{{ makewhole.text"}}}, "has an argument that cannot be rendered"),
     ],
 )
-def test_a_notifier_that_cannot_be_used_is_named(hook: TakenPosts, change: dict[str, Any], found: str) -> None:
+def test_a_notifier_that_cannot_be_used_is_named(hook: TakenPosts, change: dict[str, Any], reason: str) -> None:
     with connect() as journal:
         gaps(journal, 2)
     reasons = notify(shop(replace(HOOK, **change)), AROUND)
-    assert found in reasons["first"]
+    assert reason in reasons["first"]
     assert "notify.through.first" in reasons["first"]
     assert hook.posts == []
 

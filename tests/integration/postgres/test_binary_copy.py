@@ -223,9 +223,9 @@ def test_a_partition_that_is_attached_while_the_table_is_read_gives_no_wrong_pla
     people.sql("insert into rows values (1); insert into heir values (2)")
 
     def plain_before(session: Any, point: Any) -> int | None:
-        found = plain_table(session, point)
+        table = plain_table(session, point)
         people.sql("alter table heir inherit rows")
-        return found
+        return table
 
     monkeypatch.setattr("makewhole.postgres.read.copy_binary.rows.plain_table", plain_before)
     with connect(people.connection) as session, pytest.raises(TransientError) as raised:

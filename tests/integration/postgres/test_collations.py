@@ -42,9 +42,9 @@ def problems(
     more = {} if erased is None else {"kind": PointKind.STORE, "erased": Erased(table=erased, key=key)}
     shape = people.shape(table, key)
     point = shape.point if not more else type(shape.point)(**(vars(shape.point) | more))
-    columns, found = describe_columns(people.connection, [type(shape)(point=point, compare={}, filters={})])
-    assert bool(columns) is not bool(found)
-    return [str(problem) for problem in found]
+    columns, mistakes = describe_columns(people.connection, [type(shape)(point=point, compare={}, filters={})])
+    assert bool(columns) is not bool(mistakes)
+    return [str(problem) for problem in mistakes]
 
 
 def test_a_key_column_that_takes_texts_for_one_is_refused(folded: People) -> None:

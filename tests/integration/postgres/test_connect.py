@@ -32,8 +32,8 @@ def test_what_a_connection_says_about_time_reaches_libpq(people: People) -> None
 def test_a_connection_that_says_nothing_notices_a_server_that_is_gone(people: People) -> None:
     chosen = {"connect_timeout": "10", "keepalives_idle": "60", "keepalives_interval": "10", "keepalives_count": "6"}
     with connect(people.connection) as session, connect_journal(people.connection.dsn) as journal:
-        for one in (session, journal):
-            assert {name: one.info.dsn_parameters[name] for name in chosen} == chosen
+        for connection in (session, journal):
+            assert {name: connection.info.dsn_parameters[name] for name in chosen} == chosen
 
 
 def test_a_statement_that_hangs_is_ended_and_can_be_tried_again(people: People) -> None:

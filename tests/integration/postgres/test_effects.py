@@ -60,7 +60,7 @@ def test_what_is_refused_has_no_effect(store: Store) -> None:
         store.missing(0, "a", '{"amount": 100}', COLUMNS[:2]), store.missing(1, "b", '{"amount": 99}', COLUMNS[:2])
     )
     assert list(receipt.refused) == [0]
-    assert [one.seq for one in store.effects()] == [1]
+    assert [written.seq for written in store.effects()] == [1]
 
 
 @pytest.mark.parametrize(
@@ -81,13 +81,13 @@ def test_the_image_is_of_the_row_after_triggers(store: Store, what: str) -> None
     store.apply(
         store.missing(0, "a", '{"amount": 1}', COLUMNS[:2]), store.mismatched(1, "b", '{"amount": 2}', COLUMNS[:2])
     )
-    assert [(one.seq, one.after) for one in store.effects()] == [
+    assert [(written.seq, written.after) for written in store.effects()] == [
         (1, '(b,2.00,"by trigger",)'),
         (0, '(a,1.00,"by trigger",)'),
     ]
-    assert sorted(one.after or "" for one in store.effects()) == store.images()
+    assert sorted(written.after or "" for written in store.effects()) == store.images()
     places = store.sql("select id, ctid::text from store order by id desc")
-    assert [one.place for one in store.effects()] == [place for _, place in places]
+    assert [written.place for written in store.effects()] == [place for _, place in places]
 
 
 def test_a_row_that_a_trigger_took_away_again_is_refused(store: Store) -> None:
@@ -118,7 +118,7 @@ def test_a_schema_of_an_earlier_version_is_brought_up_to_date(store: Store) -> N
     store.apply(store.missing(0, "a", '{"amount": 1}', COLUMNS[:2]), plan="older")
     store.sql("drop table makewhole.effect; drop index makewhole.quarantine_of_plan")
     store.apply(store.missing(0, "b", '{"amount": 1}', COLUMNS[:2]))
-    assert [one.after for one in store.effects()] == ["(b,1.00,new,)"]
+    assert [written.after for written in store.effects()] == ["(b,1.00,new,)"]
     with pytest.raises(
         RefusedError, match="chunk 0 of plan older at store has a receipt for 1 actions and the effects of 0"
     ):

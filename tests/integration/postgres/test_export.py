@@ -118,10 +118,10 @@ def windows(timed: People, between: Callable[[], object]) -> tuple[list[str], li
     first = TimeBounds(start=day(1), end=day(2))
     with planned(timed.connection, shape, first, 1) as plan:
         reader = ExportReader(timed.connection, shape, plan.view)
-        one = [frame for part in plan.parts for frame in reader.part(first, part)]
+        frames = [frame for part in plan.parts for frame in reader.part(first, part)]
     between()
     two = timed.read(shape, next_day(plan.seen))
-    return keys(pl.concat(one)) if one else [], keys(two)
+    return keys(pl.concat(frames)) if frames else [], keys(two)
 
 
 def test_a_row_that_was_committed_late_falls_into_the_next_window_once(timed: People) -> None:
@@ -134,9 +134,9 @@ def test_a_row_that_was_committed_late_falls_into_the_next_window_once(timed: Pe
             slow.commit()
             timed.sql("insert into rows values ('second', '2013-01-02 10:00'), ('backdated', '2013-01-01 12:00')")
 
-        one, two = windows(timed, between)
+        early, two = windows(timed, between)
 
-    assert one == ["early"]
+    assert early == ["early"]
     assert two == ["backdated", "late", "second"]
     now = current_snapshot(timed.connection)
     late = EarlierRows(start=None, end=day(3), seen_before=now)
@@ -155,18 +155,18 @@ def test_a_late_row_that_was_written_after_a_savepoint_is_not_lost(timed: People
         cursor.execute("insert into rows values ('inner', '2013-01-01 11:00')")
         timed.sql("insert into rows values ('other', '2013-01-05')")
 
-        one, two = windows(timed, slow.commit)
+        early, two = windows(timed, slow.commit)
 
-    assert one == ["early"]
+    assert early == ["early"]
     assert two == ["inner", "outer"]
 
 
 def test_a_row_without_a_time_belongs_to_the_window_that_first_sees_it(timed: People) -> None:
     timed.sql("insert into rows values ('early', '2013-01-01 10:00')")
 
-    one, two = windows(timed, lambda: timed.sql("insert into rows values ('untimed', null)"))
+    early, two = windows(timed, lambda: timed.sql("insert into rows values ('untimed', null)"))
 
-    assert (one, two) == (["early"], ["untimed"])
+    assert (early, two) == (["early"], ["untimed"])
     assert keys(timed.read(timed.shape(time="at"), TimeBounds(start=None, end=day(2)))) == ["early", "untimed"]
 
 

@@ -43,8 +43,8 @@ def parts(people: People, bounds: TimeBounds | None) -> list[list[int]]:
     return [sorted(int(key) for key in pl.concat(of_part)["key"]) if of_part else [] for of_part in frames]
 
 
-def all_of(found: list[list[int]]) -> list[int]:
-    return sorted(key for of_part in found for key in of_part)
+def all_of(slices: list[list[int]]) -> list[int]:
+    return sorted(key for of_part in slices for key in of_part)
 
 
 def test_pages_tile_the_table_with_an_open_end(people: People) -> None:
@@ -53,8 +53,8 @@ def test_pages_tile_the_table_with_an_open_end(people: People) -> None:
         ranges = plan.parts
 
     assert ranges[0].first_page == 0 and ranges[-1].last_page is None
-    assert all(one.last_page == after.first_page for one, after in pairwise(ranges))
-    assert {one.relation for one in ranges} == {None}
+    assert all(part.last_page == after.first_page for part, after in pairwise(ranges))
+    assert {part.relation for part in ranges} == {None}
 
 
 def test_few_rows_that_an_index_finds_are_read_at_once(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,9 +71,9 @@ def test_few_rows_that_an_index_finds_are_read_at_once(people: People, monkeypat
 def test_many_rows_that_an_index_finds_are_read_by_their_times(people: People, method: str) -> None:
     fill(people, "", f"create index on rows using {method} (at) ", rows=200_000)
 
-    found = parts(people, SECOND_DAY)
+    slices = parts(people, SECOND_DAY)
 
-    assert found == [list(range(1440 + at * 360, 1800 + at * 360)) for at in range(4)]
+    assert slices == [list(range(1440 + at * 360, 1800 + at * 360)) for at in range(4)]
 
 
 def test_rows_without_a_time_and_late_ones_are_read_once_beside_the_times(people: People) -> None:
@@ -82,10 +82,10 @@ def test_rows_without_a_time_and_late_ones_are_read_once_beside_the_times(people
     people.sql("insert into rows values (-1, '', null), (-2, '', 'infinity'), (-3, '', '2013-01-01')")
     earlier = EarlierRows(start=FIRST, end=FIRST + DAY, seen_before=seen)
 
-    found = parts(people, TimeBounds(start=SECOND_DAY.start, end=SECOND_DAY.end, seen_before=seen, earlier=(earlier,)))
+    slices = parts(people, TimeBounds(start=SECOND_DAY.start, end=SECOND_DAY.end, seen_before=seen, earlier=(earlier,)))
 
-    assert len(found) == 4
-    assert all_of(found) == [-3, -2, -1, *range(1440, 2880)]
+    assert len(slices) == 4
+    assert all_of(slices) == [-3, -2, -1, *range(1440, 2880)]
 
 
 def by_day(days: int) -> list[str]:
@@ -102,27 +102,27 @@ def test_a_partition_is_read_by_its_pages(people: People) -> None:
     with planned(people.connection, people.shape(time="at"), SECOND_DAY, 4) as plan:
         ranges = plan.parts
 
-    assert [one.relation for one in ranges] == ['"public"."rows_1"'] * len(ranges)
+    assert [part.relation for part in ranges] == ['"public"."rows_1"'] * len(ranges)
     assert len(ranges) == 2
-    found = parts(people, SECOND_DAY)
-    assert all(found) and all_of(found) == list(range(1440, 2880))
+    slices = parts(people, SECOND_DAY)
+    assert all(slices) and all_of(slices) == list(range(1440, 2880))
 
 
 def test_partitions_of_several_days_are_read_by_the_pages_of_each(people: People) -> None:
     fill(people, "partition by range (at)", *by_day(7))
     people.sql("delete from rows where at >= '2013-01-04' and at < '2013-01-05'")
 
-    found = parts(people, TimeBounds(start=None, end=FIRST + 6 * DAY))
+    slices = parts(people, TimeBounds(start=None, end=FIRST + 6 * DAY))
 
-    assert len(found) >= 4
-    assert all_of(found) == [key for key in range(6 * 1440) if not 3 * 1440 <= key < 4 * 1440]
+    assert len(slices) >= 4
+    assert all_of(slices) == [key for key in range(6 * 1440) if not 3 * 1440 <= key < 4 * 1440]
 
 
 def test_tables_that_inherit_are_read_with_their_own_pages(people: People) -> None:
     fill(people, "")
     people.sql("create table more () inherits (rows); insert into more select id + 20000, pad, at from rows")
 
-    found = parts(people, None)
+    slices = parts(people, None)
 
-    assert len(found) > 2
-    assert all_of(found) == [*range(10_000), *range(20_000, 30_000)]
+    assert len(slices) > 2
+    assert all_of(slices) == [*range(10_000), *range(20_000, 30_000)]

@@ -75,34 +75,34 @@ def terms_for(people: People, literals: Sequence[str]) -> Iterator[Filter]:
 
 def require_agreement(people: People, column_type: str, literals: Sequence[str]) -> set[str]:
     """Require that table and records pass the same filters; return the operators that were tried."""
-    found = list(terms_for(people, literals))
-    for begin in range(0, len(found), MOST_FILTERS):
-        require_same(people, column_type, found[begin : begin + MOST_FILTERS])
-    return {term.operator for _, _, terms in found for term in terms}
+    filters = list(terms_for(people, literals))
+    for begin in range(0, len(filters), MOST_FILTERS):
+        require_same(people, column_type, filters[begin : begin + MOST_FILTERS])
+    return {term.operator for _, _, terms in filters for term in terms}
 
 
-def require_same(people: People, column_type: str, found: Sequence[Filter]) -> None:
+def require_same(people: People, column_type: str, filters: Sequence[Filter]) -> None:
     """Require that table and records pass the same of these filters."""
-    shape = people.shape(filters={f"h{at}": terms for at, (_, _, terms) in enumerate(found)})
+    shape = people.shape(filters={f"h{at}": terms for at, (_, _, terms) in enumerate(filters)})
     binary, text = read_both_ways(people, shape)
     assert binary["excluded_by"].to_list() == text["excluded_by"].to_list()
     excluded = {key: set(names.split(",")) for key, names in text.select("key", "excluded_by").rows()}
-    passed = {key: [f"h{at}" not in names for at in range(len(found))] for key, names in excluded.items()}
+    passed = {key: [f"h{at}" not in names for at in range(len(filters))] for key, names in excluded.items()}
     for key, spellings in written(people).items():
         for spelling in spellings:
-            held = [all(term.holds(spelling) for term in terms) for _, _, terms in found]
-            tried = zip(found, passed[key], held, strict=True)
-            differing = [condition for (condition, _, _), one, other in tried if one is not other]
+            held = [all(term.holds(spelling) for term in terms) for _, _, terms in filters]
+            tried = zip(filters, passed[key], held, strict=True)
+            differing = [condition for (condition, _, _), left, other in tried if left is not other]
             assert not differing, (column_type, spelling, differing)
-    require_same_look_up(people, found, passed)
+    require_same_look_up(people, filters, passed)
 
 
-def require_same_look_up(people: People, found: Sequence[Filter], passed: dict[str, list[bool]]) -> None:
+def require_same_look_up(people: People, filters: Sequence[Filter], passed: dict[str, list[bool]]) -> None:
     """Require that the look-up of a ledger's rows passes the same, for some of the filters."""
     point = replace(people.shape().point, name="rows2")
     with connect(people.connection) as session:
         table = describe_table(session, point)
-        for at, (condition, pipeline, _) in list(enumerate(found))[:: max(len(found) // 4, 1)]:
+        for at, (condition, pipeline, _) in list(enumerate(filters))[:: max(len(filters) // 4, 1)]:
             reading = LedgerReading(terms=filter_terms(pipeline.hops[0].where, pipeline.filter_types))
             records = ledger_records(session, table, point, list(passed), reading)
             assert {key: record.passes for key, record in records.items()} == {
@@ -142,8 +142,8 @@ def test_any_value_and_any_literal_agree(people: People, column_type: str) -> No
     @given(values=st.lists(DRAWN[column_type], min_size=8, max_size=8), others=st.lists(DRAWN[column_type], max_size=3))
     def check(values: list[str], others: list[str]) -> None:
         fill(people, column_type, [quoted(value) for value in values])
-        literals = [quoted(one) for one in [*values[:4], *others]]
-        literals += [one for one in values if column_type == "numeric" and "E" not in one and one != "-0"]
+        literals = [quoted(value) for value in [*values[:4], *others]]
+        literals += [value for value in values if column_type == "numeric" and "E" not in value and value != "-0"]
         require_agreement(people, column_type, literals)
 
     check()

@@ -40,9 +40,9 @@ def quoted(name: str) -> str:
 @pytest.fixture(params=NAMES)
 def name(request: pytest.FixtureRequest, people: People) -> Iterator[str]:
     """A name of a schema, a table and of columns; another table is there that an attack would drop."""
-    found: str = request.param
+    hostile: str = request.param
     people.sql('create table "Kept" (id int)')
-    yield found
+    yield hostile
     assert people.sql('select count(*) from "Kept"') == [(0,)]
 
 

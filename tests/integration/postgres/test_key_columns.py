@@ -75,8 +75,8 @@ def keys_of(people: People, shape: TableShape) -> dict[int, str | None]:
         return {}
     good, bad = table_frame(rows, {"number": "int"})
     numbers = dict(rows.select("place", "c:number").rows())
-    found: dict[int, str | None] = {int(numbers[place]): None for place in bad["place"]}
-    return found | {int(numbers[place]): key for place, key in good.select("place", "key").rows()}
+    keys: dict[int, str | None] = {int(numbers[place]): None for place in bad["place"]}
+    return keys | {int(numbers[place]): key for place, key in good.select("place", "key").rows()}
 
 
 def store_of(session: PgConnection, shape: TableShape) -> ValuedTable:
@@ -111,7 +111,7 @@ def found_again(people: People, shape: TableShape, keys: dict[int, str | None]) 
         for is_exact in (True, False):
             one_by_one = {key: rows_of_key(session, table, shape.point, key, is_exact=is_exact) for key in wanted}
             together = rows_of_many_keys(store_of(session, shape), wanted, is_exact=is_exact) if wanted else {}
-            rows_together = {key: [one.row for one in rows] for key, rows in together.items()}
+            rows_together = {key: [located.row for located in rows] for key, rows in together.items()}
             assert rows_together == {key: rows for key, rows in one_by_one.items() if rows}
     return {number: key in in_bulk and number in alone[key] for number, key in keys.items() if key is not None}
 
@@ -142,9 +142,11 @@ def test_an_address_that_is_no_network_finds_no_row_of_a_column_of_networks(peop
 
     with connect(people.connection) as session:
         table = describe_table(session, shape.point)
-        found = {key: len(rows_of_key(session, table, shape.point, key)) for key in ("2001:db8::/32", "2001:db8::1/32")}
+        counts = {
+            key: len(rows_of_key(session, table, shape.point, key)) for key in ("2001:db8::/32", "2001:db8::1/32")
+        }
 
-    assert found == {"2001:db8::/32": 1, "2001:db8::1/32": 0}
+    assert counts == {"2001:db8::/32": 1, "2001:db8::1/32": 0}
 
 
 @pytest.mark.parametrize("column_type", ["inet", "cidr"])
@@ -215,16 +217,16 @@ def test_a_key_that_the_column_cannot_hold_is_reported_whatever_keys_are_asked_f
     people.sql("insert into rows values (1, 10), (2, 20), (2, 21)")
     shape = people.shape(compare={"number": "int"}, key_layout=(KeyType.STRING,))
     with connect(people.connection) as session:
-        found = rows_of_many_keys(store_of(session, shape), ["2", "3", "1"], is_exact=False)
+        by_key = rows_of_many_keys(store_of(session, shape), ["2", "3", "1"], is_exact=False)
         with pytest.raises(
             RefusedError, match=r"unfit: the key columns of \S+\.rows \(id \w+\) cannot hold this key: "
         ):
             rows_of_many_keys(store_of(session, shape), ["1", "none"], is_exact=False)
         again = rows_of_many_keys(store_of(session, shape), ["1"], is_exact=False)
 
-    numbers = {key: [json.loads(one.row.text)["number"] for one in rows] for key, rows in found.items()}
+    numbers = {key: [json.loads(located.row.text)["number"] for located in rows] for key, rows in by_key.items()}
     assert numbers == {"2": [20, 21], "1": [10]}
-    assert again == {"1": found["1"]}
+    assert again == {"1": by_key["1"]}
 
 
 def reading_of(semantics: Semantics, columns: dict[str, str], where: str | None = None) -> LedgerReading:
@@ -289,8 +291,8 @@ def test_a_key_that_the_column_cannot_hold_is_reported_whatever_the_table_holds(
                     rows_of_many_keys(store_of(session, shape), [good, bad], is_exact=is_exact)
             with pytest.raises(RefusedError, match=unfit):
                 ledger_records(session, table, shape.point, [good, bad], reading_of(Semantics.EVENT, {}))
-            found = rows_of_many_keys(store_of(session, shape), [good], is_exact=True)
-        assert [json.loads(one.row.text)["number"] for one in found.get(good, [])] == ([70] if rows else [])
+            by_key = rows_of_many_keys(store_of(session, shape), [good], is_exact=True)
+        assert [json.loads(located.row.text)["number"] for located in by_key.get(good, [])] == ([70] if rows else [])
 
 
 @pytest.mark.parametrize("is_empty", [True, False])
@@ -306,6 +308,6 @@ def test_a_key_that_a_domain_does_not_take_is_reported_as_one_that_the_column_ca
             RefusedError, match=r"unfit: the key columns of \S+\.rows \(id \w+\) cannot hold this key: "
         ):
             rows_of_many_keys(store_of(session, shape), ["500", "7"], is_exact=False)
-        found = rows_of_many_keys(store_of(session, shape), ["7", "8"], is_exact=False)
+        by_key = rows_of_many_keys(store_of(session, shape), ["7", "8"], is_exact=False)
 
-    assert [json.loads(one.row.text)["number"] for one in found.get("7", [])] == ([] if is_empty else [70])
+    assert [json.loads(located.row.text)["number"] for located in by_key.get("7", [])] == ([] if is_empty else [70])

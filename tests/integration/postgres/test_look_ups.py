@@ -113,9 +113,9 @@ def test_a_second_row_for_a_record_of_an_earlier_window_is_a_duplicate(bench: Be
     """The consumer read an old record again: only the new row lies in the slice, the source is long certified."""
     bench.people.sql("insert into store values ('a', '2013-01-01'), ('a', '2013-01-02'), ('b', '2013-01-02')")
 
-    found = bench.judge(bench.task(earlier=bench.run("a", "b")))
+    verdicts = bench.judge(bench.task(earlier=bench.run("a", "b")))
 
-    assert found == {"a": "duplicate"}
+    assert verdicts == {"a": "duplicate"}
 
 
 def test_a_row_that_was_updated_between_snapshot_and_look_up_is_still_one_row(bench: Bench) -> None:
@@ -138,6 +138,6 @@ def test_an_unmatched_row_that_the_ledger_holds_is_known_unless_the_hop_leaves_i
     assert isinstance(ledger, TablePoint)
     assert context.table_shape(ledger).filters == {hop.name: (typed_term("cancelled", False),)}
 
-    found = bench.judge(replace(bench.task(), context=context, hop=hop))
+    verdicts = bench.judge(replace(bench.task(), context=context, hop=hop))
 
-    assert found == {"left_out": "unexpected", "x": "unexpected"}
+    assert verdicts == {"left_out": "unexpected", "x": "unexpected"}

@@ -125,4 +125,7 @@ def problems_of(connection: PostgresConnection, progress: SinkProgress = BARE) -
     orders = TopicPoint(name="orders", connection="kafka", topic="o", key=("$.id",))
     hop = Hop(source="orders", target="store", remedies=REPORT, progress=progress)
     pipeline = Pipeline(name="p", points={"orders": orders, "store": STORE}, hops=(hop,))
-    return [f"{one.path}: {one.found}. {one.remedy}" for one in unfit_progress(pipeline, {"people": connection})]
+    return [
+        f"{problem.path}: {problem.found}. {problem.remedy}"
+        for problem in unfit_progress(pipeline, {"people": connection})
+    ]

@@ -105,7 +105,7 @@ def test_every_type_comes_back_as_it_was(zoo: Store) -> None:
 
     assert (undone.actions, undone.refused) == (5, {})
     assert zoo.images() == before
-    assert [one.kind for one in reversed(zoo.effects(UNDO))] == [
+    assert [effect.kind for effect in reversed(zoo.effects(UNDO))] == [
         EffectKind.INSERTED,
         EffectKind.INSERTED,
         EffectKind.DELETED,
@@ -236,7 +236,7 @@ def test_later_chunks_are_taken_back_first(store: Store) -> None:
     store.sql("insert into store values ('a', 1)")
     store.apply(store.mismatched(0, "a", '{"amount": 2}', COLUMNS[:2]), chunk=0)
     store.apply(store.mismatched(1, "a", '{"amount": 3}', COLUMNS[:2]), chunk=1)
-    assert [one.seq for one in store.effects()] == [1, 0]
+    assert [effect.seq for effect in store.effects()] == [1, 0]
     assert undo(store, {0: "a", 1: "a"}).refused == {}
     assert store.images() == ["(a,1.00,new)"]
 

@@ -156,16 +156,16 @@ _REPORT = {"missing": Remedy.REPORT, "duplicate": Remedy.REPORT, "mismatched": R
 
 def _kinds(people: People) -> dict[str, dict[str, ColumnKind]]:
     shapes = [replace(people.shape(), point=point) for point in _pipeline().points.values() if can_look_up(point)]
-    found, problems = describe_columns(people.connection, shapes)
+    described, problems = describe_columns(people.connection, shapes)
     assert not problems
-    return {name: dict(columns.kinds) for name, columns in found.items()}
+    return {name: dict(columns.kinds) for name, columns in described.items()}
 
 
 def written(people: People) -> dict[str, list[Any]]:
     """Return what PostgreSQL writes for each row: as JSON (decoded as a record is), as text, by COPY."""
     with closing(psycopg2.connect(people.connection.dsn)) as session:
         execute(session, "set timezone to 'UTC'")
-        found = {
+        by_key = {
             key: [json.loads(as_json or "null", parse_float=Decimal), text]
             for key, as_json, text in execute(session, "select id::text, to_json(x)::text, x::text from rows")
         }
@@ -174,13 +174,13 @@ def written(people: People) -> dict[str, list[Any]]:
             cursor.copy_expert("copy rows (id, x) to stdout", stream)
     for line in stream.getvalue().removesuffix("\n").split("\n"):
         key, _, text = line.partition("\t")
-        found[key].append(None if text == "\\N" else _unescaped(text))
-    return found
+        by_key[key].append(None if text == "\\N" else _unescaped(text))
+    return by_key
 
 
 def _unescaped(text: str) -> str:
     signs = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
-    return re.sub(r"\\(.)", lambda found: signs.get(found[1], found[1]), text)
+    return re.sub(r"\\(.)", lambda match: signs.get(match[1], match[1]), text)
 
 
 def fill(people: People, column_type: str, values: list[str]) -> None:
@@ -214,7 +214,7 @@ def test_what_postgresql_writes_for_a_column_equals_the_column(people: People, p
 @pytest.mark.parametrize("part", range(3))
 def test_what_postgresql_writes_for_a_key_is_the_key_of_the_row(people: People, part: int) -> None:
     people.sql(MAKE)
-    for column_type in [one for one in FAMILIES if one not in UNREAD and not one.endswith("[]")][part::3]:
+    for column_type in [family for family in FAMILIES if family not in UNREAD and not family.endswith("[]")][part::3]:
         fill(people, column_type, FAMILIES[column_type])
         kinds = _kinds(people)["rows"]
         if kinds["x"].nature == "json":
@@ -223,8 +223,8 @@ def test_what_postgresql_writes_for_a_key_is_the_key_of_the_row(people: People, 
         rows = people.read(people.shape(key=("x",), key_layout=(kind,), compare={"id": "int"}))
         keys = dict(rows.select("c:id", "key").rows())
         for number, spellings in written(people).items():
-            found = {key_of(spelling, kind) for spelling in spellings}
-            assert found == {keys[number] or None}, (column_type, kind, spellings)
+            read_keys = {key_of(spelling, kind) for spelling in spellings}
+            assert read_keys == {keys[number] or None}, (column_type, kind, spellings)
 
 
 def key_of(spelling: Any, kind: KeyType) -> str | None:
@@ -250,7 +250,7 @@ DRAWN: dict[str, st.SearchStrategy[str]] = {
     "json": DOCUMENTS.map(json.dumps),
     "text[]": st.lists(st.none() | TEXTS, max_size=4).map(
         lambda texts: (
-            "{" + ",".join("NULL" if one is None else json.dumps(one, ensure_ascii=False) for one in texts) + "}"
+            "{" + ",".join("NULL" if text is None else json.dumps(text, ensure_ascii=False) for text in texts) + "}"
         )
     ),
     "numeric": st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**30), max_value=10**30).map(str),

@@ -142,14 +142,14 @@ class Case:
     def items(self, *, is_missing: bool) -> list[UpsertRow]:
         """Return what a plan would write, of every record."""
         table = describe_table(self.session, self.store.point)
-        found = []
+        changed = []
         for seq in range(len(self.raws)):
             value = self.value(seq, table.base_types["x"])
             expected = (("x", *value.expected),)
             item = self.store.missing(seq, f"k{seq}", as_object({"x": value}).decode(), ("id", "x"), expected)
             before = [] if is_missing else rows_of_key(self.session, table, self.store.point, item.key)
-            found.append(replace(item, before=tuple(before)))
-        return found
+            changed.append(replace(item, before=tuple(before)))
+        return changed
 
     def apply(self, items: Sequence[UpsertRow]) -> dict[int, Refusal]:
         """Write a chunk and return its refusals."""

@@ -54,11 +54,13 @@ def as_committed(shop: ReconciledShop, context: WindowContext) -> dict[str, Judg
     with connect(shop.journal) as journal:
         results = hop_results.results(journal, context.window)
         manifests = snapshot_manifests.snapshots(journal, context.window)
-        found = [item.finding for item in window_findings.findings(journal, context.window)]
+        findings = [item.finding for item in window_findings.findings(journal, context.window)]
     committed = {}
     for hop in context.pipeline.hops:
         of_hop = [
-            (one.key, one.verdict.value, one.cause.value, dict(one.evidence)) for one in found if one.hop == hop.name
+            (finding.key, finding.verdict.value, finding.cause.value, dict(finding.evidence))
+            for finding in findings
+            if finding.hop == hop.name
         ]
         slices = [manifests[name]["files"] for name in (hop.source, hop.target)]
         committed[hop.name] = _committed(context, hop, results[hop.name], slices, of_hop)
@@ -73,8 +75,8 @@ def _committed(
     assert numbers is not None
     for bucket in numbers["bucket"]:
         files = VerdictFiles.of(hop.name, result.files, slices, bucket)
-        of_slices = [storage.read_parquet(files_of_bucket(one, bucket), list(HASH)) for one in slices]
-        hashes = pl.concat([pl.DataFrame(schema=HASHES), *(one for one in of_slices if one is not None)])
+        of_slices = [storage.read_parquet(files_of_bucket(part, bucket), list(HASH)) for part in slices]
+        hashes = pl.concat([pl.DataFrame(schema=HASHES), *(frame for frame in of_slices if frame is not None)])
         named = storage.read_parquet(files.verdicts, ["key_hash"])
         asked = {*hashes.select(hash_hex()).to_series(), *(() if named is None else named["key_hash"])}
         verdicts |= dict(stored_verdicts(storage, files, asked).select("key_hash", "verdict").rows())
@@ -102,7 +104,8 @@ def otherwise(shop: ReconciledShop, context: WindowContext, *, looks_all_up: boo
             first = [judge_bucket(task) for task in tasks]
             answers = judge_window.judge_again(shop.carrier, neighbours, tasks, first)
     return {
-        hop.name: _answered(context, [one for one in answers if one.hop == hop.name]) for hop in context.pipeline.hops
+        hop.name: _answered(context, [answer for answer in answers if answer.hop == hop.name])
+        for hop in context.pipeline.hops
     }
 
 
@@ -125,4 +128,4 @@ def _answered(context: WindowContext, answers: Sequence[BucketAnswer]) -> Judged
 
 
 def _in_order(findings: Any) -> Findings:
-    return sorted(findings, key=lambda one: one[:3])
+    return sorted(findings, key=lambda row: row[:3])

@@ -67,7 +67,7 @@ def test_a_wrong_record_is_accepted_certified_and_opened_by_the_next_window_that
     assert again.closed.state is WindowState.GAPS
     assert shop.outcome_of(first, LEDGER_HOP, WRONG)[0] == "open"
     # The second window reaches the row, too, and holds it to its record.
-    assert [(one.number, one.state) for one in newest(shop)] == [(1, WindowState.GAPS), (2, WindowState.GAPS)]
+    assert [(window.number, window.state) for window in newest(shop)] == [(1, WindowState.GAPS), (2, WindowState.GAPS)]
     chain = checked(shop, first)
     assert (chain.problems, chain.uncertified) == (
         [],
@@ -136,7 +136,7 @@ def test_a_file_that_joins_other_points_opens_nothing_and_stops_no_other_window(
 
     shop.describe(compensation=OBSERVE, has_ledger=False)
     assert opened_again(shop) == []
-    assert [one.state for one in newest(shop)] == [WindowState.CERTIFIED]
+    assert [window.state for window in newest(shop)] == [WindowState.CERTIFIED]
 
     shop.journal_sql("update makewhole.acceptance set until = now() - interval '1 second'")
     (again,) = opened_again(shop)
@@ -162,7 +162,7 @@ def test_a_window_that_is_judged_again_keeps_what_is_the_same_and_opens_what_is_
     shop.sql("update outbox set amount = 44 where id = %s", WRONG)
     third, closed = shop.whole_way()
 
-    assert (closed.state, [one.revokes for one in closed.revoked]) == (WindowState.GAPS, [1, 2])
+    assert (closed.state, [revocation.revokes for revocation in closed.revoked]) == (WindowState.GAPS, [1, 2])
     assert shop.outcome_of(third, LEDGER_HOP, WRONG)[0] == "open"
     assert opened_again(shop) == []
 
@@ -183,7 +183,7 @@ def test_what_ends_between_the_gate_and_the_certificate_is_not_certified(shop: R
         f"what was accepted when the gate was asked is open again since ({LEDGER_HOP}: 1 mismatched); accept it again, "
         "or run the window again",
     )
-    assert [one.revokes for one in closed.revoked] == [1]
+    assert [revocation.revokes for revocation in closed.revoked] == [1]
     (again,) = opened_again(shop)
     assert again.closed.state is WindowState.GAPS
 

@@ -32,8 +32,8 @@ def test_what_cannot_be_accepted_says_why(shop: ReconciledShop) -> None:
     made = orders(range(10))
     shop.describe(compensation=OBSERVE)
     shop.write("outbox", made)
-    shop.send([{**one, "amount": "99.00"} if one["id"] == WRONG else one for one in made])
-    shop.write("warehouse", [{**one, "amount": "99.00"} if one["id"] == WRONG else one for one in made[:9]])
+    shop.send([{**order, "amount": "99.00"} if order["id"] == WRONG else order for order in made])
+    shop.write("warehouse", [{**order, "amount": "99.00"} if order["id"] == WRONG else order for order in made[:9]])
     context = shop.judge_and_ask_the_gate()
     with pytest.raises(RefusedError, match="is being judged; nothing can be accepted before its run has ended"):
         asked(shop, WRONG)

@@ -307,8 +307,8 @@ def test_record_keys_of_the_same_registry_are_the_keys_and_bad_ones_are_kept(
     context = avro.judge_and_ask_the_gate()
 
     assert avro.found(context, STORE_HOP) == {"O7": ("missing", "lost_after_topic")}
-    found = avro.found(context, LEDGER_HOP)
-    assert found.pop("O11") == ("duplicate", "retry_without_idempotence")
-    assert set(found) == {"O3", "O16", "O17", "O18", "O19"}
-    assert {verdict for verdict, _ in found.values()} == {"undecidable"}, "any of them may have the unread key"
+    verdicts = avro.found(context, LEDGER_HOP)
+    assert verdicts.pop("O11") == ("duplicate", "retry_without_idempotence")
+    assert set(verdicts) == {"O3", "O16", "O17", "O18", "O19"}
+    assert {verdict for verdict, _ in verdicts.values()} == {"undecidable"}, "any of them may have the unread key"
     assert "record key: schema ids/10 is not in the registry" in str(avro.certify(context).reason)

@@ -39,7 +39,7 @@ def at(order: Order, minutes: int) -> Order:
 def kinds(shop: ReconciledShop, context: WindowContext) -> dict[IncidentKind, str]:
     """Return the points of the window's incidents, by kind."""
     with connect(shop.journal) as journal:
-        return {one.kind: one.point for one in incidents.of(journal, context.window)}
+        return {incident.kind: incident.point for incident in incidents.of(journal, context.window)}
 
 
 def trade_and_forget(shop: ReconciledShop, numbers: range) -> list[Order]:

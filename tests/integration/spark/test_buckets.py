@@ -113,10 +113,8 @@ class Bench:
         return IndexFile(path=write_index_file(self.storage, "bench", [stored_run(run, 1)]), windows=(1,))
 
     def tail(self, text: str, *, is_open: bool = False) -> list[str]:
-        found = in_tail(self.copies(text)).with_columns(
-            pl.lit(True).alias("is_later"), pl.lit(is_open).alias("is_open")
-        )
-        return [self.storage.write_parquet("bench", found.select(*TAIL))]
+        tail = in_tail(self.copies(text)).with_columns(pl.lit(True).alias("is_later"), pl.lit(is_open).alias("is_open"))
+        return [self.storage.write_parquet("bench", tail.select(*TAIL))]
 
     def judge(self, task: BucketTask) -> BucketAnswer:
         return judge_bucket(task)
@@ -283,7 +281,7 @@ def test_under_upsert_keys_that_other_windows_know_are_clean_but_for_a_higher_nu
         stored = stored_run(build_key_run(numbered(text), has_versions=True), 1)
         return (IndexFile(path=write_index_file(bench.storage, "bench", [stored]), windows=(1,)),)
 
-    points = {name: replace(one, version="$.version") for name, one in bench.context.pipeline.points.items()}
+    points = {name: replace(point, version="$.version") for name, point in bench.context.pipeline.points.items()}
     bench.context = replace(bench.context, pipeline=replace(bench.context.pipeline, points=points))
     task = bench.task(
         "",
@@ -367,13 +365,13 @@ def test_buckets_take_their_own_keys_from_files_of_fewer_buckets(bench: Bench, i
             for name in (bucket_name(number, buckets) for number in range(buckets))
             for source, target in [(own(whole.source.files, name), own(whole.target.files, name))]
         ]
-        found = bench.storage.read_parquet([one.findings for one in answers if one.findings])
-        assert found is not None
+        findings = bench.storage.read_parquet([answer.findings for answer in answers if answer.findings])
+        assert findings is not None
         return (
-            found.sort("key").rows(),
-            rollup.add_counts([one.counts for one in answers]),
-            rollup.add_digests(one.digest for one in answers),
-            sum(one.expected for one in answers),
+            findings.sort("key").rows(),
+            rollup.add_counts([answer.counts for answer in answers]),
+            rollup.add_digests(answer.digest for answer in answers),
+            sum(answer.expected for answer in answers),
         )
 
     def own(files: tuple[str, ...], name: str) -> tuple[str, ...]:
@@ -381,11 +379,11 @@ def test_buckets_take_their_own_keys_from_files_of_fewer_buckets(bench: Bench, i
         assert frame is not None
         return (bench.storage.write_parquet("bench", frame.filter(is_in_bucket(name))),)
 
-    one = judged(1)
+    single = judged(1)
 
-    verdicts = {row[1]: row[3] for row in one[0]}
+    verdicts = {row[1]: row[3] for row in single[0]}
     numbers = in_turn(is_upsert, (4, 16, 2, 64))
     cut_off = dict.fromkeys("abc", "missing")
     repeated = {} if is_upsert else {"g": "duplicate", "j": "mismatched", "k": "duplicate"}
     assert verdicts == {**cut_off, **repeated, "l": "mismatched"}
-    assert [judged(buckets) == one for buckets in numbers] == [True] * len(numbers)
+    assert [judged(buckets) == single for buckets in numbers] == [True] * len(numbers)

@@ -49,12 +49,12 @@ def digest(file: Path) -> str:
 
 def files(context: WindowContext) -> Mapping[str, list[str]]:
     """Return the SHA-256 of every file of a revision, by folder; the files' own names are drawn."""
-    folder, found = Path(context.storage.root) / context.window.prefix, dict[str, list[str]]()
+    folder, by_folder = Path(context.storage.root) / context.window.prefix, dict[str, list[str]]()
     for file in sorted(folder.rglob("*")):
         if file.is_file():
-            of_folder = found.setdefault(str(file.parent.relative_to(folder)), [])
+            of_folder = by_folder.setdefault(str(file.parent.relative_to(folder)), [])
             of_folder.append(digest(file))
-    return {name: sorted(digests) for name, digests in found.items()}
+    return {name: sorted(digests) for name, digests in by_folder.items()}
 
 
 def index_files(shop: ReconciledShop, context: WindowContext) -> list[tuple[str, str]]:
@@ -62,7 +62,7 @@ def index_files(shop: ReconciledShop, context: WindowContext) -> list[tuple[str,
     runs = shop.journal_sql("select files from makewhole.key_run where number = %s", context.window.number)
     named = [(bucket, path) for (of_run,) in runs for bucket, path in of_run.items()]
     root = Path(context.storage.root)
-    return sorted((bucket, digest(root / one)) for bucket, path in named for one in (path, filter_path(path)))
+    return sorted((bucket, digest(root / name)) for bucket, path in named for name in (path, filter_path(path)))
 
 
 def forget(shop: ReconciledShop, context: WindowContext) -> None:

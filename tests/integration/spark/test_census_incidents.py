@@ -29,9 +29,9 @@ def test_slices_that_no_window_has_counted_are_counted_said_once_and_compared_fr
     run_sql(shop.journal, "delete from makewhole.slice_count")
     shop.trade(orders(range(100, 103), 1))
     second, closed = shop.whole_way(1)
-    found = {incident.point: incident for incident in happened(shop, second)}
-    assert {incident.kind for incident in found.values()} == {IncidentKind.SLICE_FIRST_COUNTED}
-    assert found["warehouse"].detail["windows"] == 1
+    by_point = {incident.point: incident for incident in happened(shop, second)}
+    assert {incident.kind for incident in by_point.values()} == {IncidentKind.SLICE_FIRST_COUNTED}
+    assert by_point["warehouse"].detail["windows"] == 1
     assert closed.state is WindowState.CERTIFIED
     shop.trade(orders(range(200, 203), 2))
     third, closed = shop.whole_way(2)
@@ -44,7 +44,7 @@ def test_a_large_table_without_an_index_on_its_times_is_said_and_blocks_nothing(
     monkeypatch.setattr(census, "BYTES_WITHOUT_INDEX", 0)
     shop.trade(orders(range(5)))
     context, closed = shop.whole_way()
-    found = {incident.point: (incident.kind, incident.detail) for incident in happened(shop, context)}
+    by_point = {incident.point: (incident.kind, incident.detail) for incident in happened(shop, context)}
     column = context.pipeline.points["warehouse"].time  # type: ignore[union-attr]
-    assert found["warehouse"] == (IncidentKind.NO_TIME_INDEX, {"column": column})
+    assert by_point["warehouse"] == (IncidentKind.NO_TIME_INDEX, {"column": column})
     assert closed.state is WindowState.CERTIFIED

@@ -109,7 +109,7 @@ def test_rows_of_the_day_of_the_change_that_the_former_filter_lets_pass_stay(sho
     changed = {order["id"]: ("undecidable", "filter_changed") for order in of("US", day)}
     assert shop.found(context, STORE_HOP) == changed | {"O177": ("unexpected", "not_in_source")}
     with connect(shop.journal) as journal:
-        said = [incident_sentence(one) for one in incidents.of(journal, context.window)]
+        said = [incident_sentence(incident) for incident in incidents.of(journal, context.window)]
     assert said == ["`where` of orders→warehouse is region = 'EU' now, and was no filter in the windows before"]
     repair(shop, context)
     assert rows(shop) == {order["id"] for order in (*made, *day)}

@@ -144,6 +144,6 @@ def test_rows_in_flight_that_a_narrowed_filter_keeps_out_are_not_lost(shop: Reco
     shop.sql("update outbox set region = 'EU' where id = 'O7'")
     context = shop.judged(1)
 
-    found = {key: what for key, what in shop.found(context, LEDGER_HOP).items() if key in {o["id"] for o in made}}
+    verdicts = {key: what for key, what in shop.found(context, LEDGER_HOP).items() if key in {o["id"] for o in made}}
     lost = ("missing", "never_produced")
-    assert found == {"O6": lost, "O7": ("pending", "in_flight"), "O8": lost, "O9": CHANGED}
+    assert verdicts == {"O6": lost, "O7": ("pending", "in_flight"), "O8": lost, "O9": CHANGED}

@@ -128,9 +128,11 @@ def test_what_a_new_store_has_of_windows_without_its_hop_is_reported_where_it_is
     context = shop.judge_and_ask_the_gate(1)
     point = "outbox" if source == "ledger" else "orders"
     touched = (0, 1, 2, 5) if source == "ledger" else (5,)
-    found = shop.found(context, f"{point}→archive")
-    assert {key for key, (verdict, _) in found.items() if verdict == "missing"} == {"O100"}
-    assert {key: said for key, said in found.items() if key != "O100"} == {f"O{one}": CHANGED for one in touched}
+    verdicts = shop.found(context, f"{point}→archive")
+    assert {key for key, (verdict, _) in verdicts.items() if verdict == "missing"} == {"O100"}
+    assert {key: said for key, said in verdicts.items() if key != "O100"} == {
+        f"O{number}": CHANGED for number in touched
+    }
     assert shop.found(context, f"{point}→warehouse") == {}
     assert repair(shop, context).state is WindowState.NOT_KNOWN
     assert shop.sql("select count(*), count(*) filter (where amount = 1000) from archive") == [(9, 3)]

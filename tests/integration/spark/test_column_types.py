@@ -106,9 +106,9 @@ def test_the_windows_of_a_view_follow_each_other(shop: ReconciledShop) -> None:
     shop.send(later)
     shop.write("loaded", later[1:])
     context, closed = shop.whole_way(2)
-    found = shop.found(context, STORE_HOP)
-    assert found["O21"] == ("missing", "lost_after_topic")
-    assert set(found) <= {"O20", "O21"}
+    verdicts = shop.found(context, STORE_HOP)
+    assert verdicts["O21"] == ("missing", "lost_after_topic")
+    assert set(verdicts) <= {"O20", "O21"}
     assert closed.state is not WindowState.CERTIFIED
 
 
@@ -220,7 +220,7 @@ def test_what_a_repair_writes_compares_equal(shop: ReconciledShop) -> None:
         compare=f"{{{', '.join(f'{name}: string' for name in names)}}}",
         hop={"compensation": "{missing: upsert, mismatched: upsert}"},
     )
-    right, wrong = ({name: one[at] for name, one in zip(names, REPAIRED, strict=True)} for at in (1, 2))
+    right, wrong = ({name: column[at] for name, column in zip(names, REPAIRED, strict=True)} for at in (1, 2))
     records = [order | right for order in orders(range(5))]
     trade(shop, records, stored=[*records[:2], records[2] | wrong, records[3] | {names[-1]: wrong[names[-1]]}])
     context = shop.judge_and_ask_the_gate()

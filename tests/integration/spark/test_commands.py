@@ -28,8 +28,8 @@ def run(*arguments: str) -> Result:
 def held(shop: ReconciledShop, *keys: str) -> dict[str, list[int]]:
     """Return the windows that hold these keys."""
     with connect(shop.journal) as journal:
-        found = windows_holding(journal, shop.pipeline, Storage.from_environment(), keys)
-    return {key: [window.number for window in windows] for key, windows in found.items()}
+        by_key = windows_holding(journal, shop.pipeline, Storage.from_environment(), keys)
+    return {key: [window.number for window in windows] for key, windows in by_key.items()}
 
 
 def places(shop: ReconciledShop, key: str) -> list[tuple[str, int]]:
@@ -56,7 +56,7 @@ def test_a_name_that_no_pipeline_has_is_wrong_usage(shop: ReconciledShop, comman
 
 
 @pytest.mark.parametrize(
-    "arguments", [("windows", "\udcff"), ("findings", "\udcff"), ("plan", "show", "\udcff")], ids=lambda one: one[0]
+    "arguments", [("windows", "\udcff"), ("findings", "\udcff"), ("plan", "show", "\udcff")], ids=lambda pair: pair[0]
 )
 def test_what_was_not_foreseen_could_not_run_and_is_no_gap(shop: ReconciledShop, arguments: tuple[str, ...]) -> None:
     """A shell can pass bytes that are no text."""
@@ -73,11 +73,11 @@ def test_a_pipeline_whose_file_is_gone_still_shows_its_windows_and_proofs(shop: 
     text = shop.file.read_text()
     shop.file.unlink()
 
-    listed, found, proofs = run("windows", "shop"), run("findings", "shop"), run("certificate", "verify", "shop")
+    listed, findings, proofs = run("windows", "shop"), run("findings", "shop"), run("certificate", "verify", "shop")
 
-    assert (listed.exit_code, found.exit_code, proofs.exit_code) == (0, 0, 3)
+    assert (listed.exit_code, findings.exit_code, proofs.exit_code) == (0, 0, 3)
     assert "1 missing" in listed.stdout
-    assert "lost_after_topic" in found.stdout
+    assert "lost_after_topic" in findings.stdout
     assert proofs.stdout == "shop: 0 certificates, nothing is proven yet\n"
     shop.file.write_text(text)
 

@@ -88,8 +88,8 @@ def test_a_record_key_with_the_business_key_leaves_nothing_open(changes: Reconci
     context = changes.judged()
 
     assert changes.accounting(context)["compacted"] > 0
-    found: Found = changes.found(context, LEDGER_HOP)
-    assert {key: verdict for key, (verdict, _) in found.items()} == {"O40": "missing"}
+    verdicts: Found = changes.found(context, LEDGER_HOP)
+    assert {key: verdict for key, (verdict, _) in verdicts.items()} == {"O40": "missing"}
     assert changes.found(context, STORE_HOP) == {
         "O8": ("missing", "lost_after_topic"),
         "O40": ("unexpected", "not_in_source"),

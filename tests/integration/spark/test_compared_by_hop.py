@@ -85,7 +85,7 @@ def of_regions(made: list[Order]) -> list[Order]:
 
 def found(shop: ReconciledShop, day: int = 0) -> Mapping[str, Mapping[str, str]]:
     context = shop.judge_and_ask_the_gate(day)
-    verdicts = {hop: {key: one for key, (one, _) in shop.found(context, hop).items()} for hop in HOPS}
+    verdicts = {hop: {key: verdict for key, (verdict, _) in shop.found(context, hop).items()} for hop in HOPS}
     return {hop: of_hop for hop, of_hop in verdicts.items() if of_hop}
 
 
@@ -198,7 +198,7 @@ def test_records_behind_the_window_are_held_to_what_their_hop_compares(shop: Rec
     shop.write("warehouse", rows)
     shop.write("regions", of_regions(rows))
     shop.judge(context)
-    verdicts = {hop: {key: one for key, (one, _) in shop.found(context, hop).items()} for hop in HOPS}
+    verdicts = {hop: {key: verdict for key, (verdict, _) in shop.found(context, hop).items()} for hop in HOPS}
     assert verdicts == {LEDGER_HOP: {}, STORE_HOP: {"O2": "mismatched"}, REGION_HOP: {"O3": "mismatched"}}
 
 

@@ -95,7 +95,7 @@ def test_a_record_that_comes_again_with_another_value_days_later_overwrites_noth
     plan_window(shop.judge_and_ask_the_gate())
     following = orders(range(100, 105), 1)
     shop.trade(following)
-    shop.send([{**one, "at": following[0]["at"], "amount": "99.00"} for one in made[3:5]])
+    shop.send([{**order, "at": following[0]["at"], "amount": "99.00"} for order in made[3:5]])
 
     second, closed = shop.whole_way(1)
 

@@ -38,7 +38,9 @@ def describe(shop: ReconciledShop, key: str = "[part, pos]", topic_key: str = "p
 
 def with_positions(shop: ReconciledShop) -> list[Order]:
     """Return the orders of the topic with the positions of their records, as a loader writes them."""
-    return [json.loads(one.value or b"{}") | {"part": one.partition, "pos": one.offset} for one in shop.read()]
+    return [
+        json.loads(record.value or b"{}") | {"part": record.partition, "pos": record.offset} for record in shop.read()
+    ]
 
 
 def key_of(order: Order, *columns: str) -> str:
@@ -116,8 +118,8 @@ def test_a_row_of_an_aborted_record_is_unexpected_and_a_record_without_a_value_i
 
 
 def with_positions_of(shop: ReconciledShop, offsets: Sequence[int]) -> list[Order]:
-    found = {one.offset: one for one in shop.read()}
-    return [json.loads(found[at].value or b"{}") | {"part": 0, "pos": at} for at in offsets]
+    by_offset = {record.offset: record for record in shop.read()}
+    return [json.loads(by_offset[at].value or b"{}") | {"part": 0, "pos": at} for at in offsets]
 
 
 def test_a_ledger_of_acknowledged_positions_says_what_the_log_lacks(shop: ReconciledShop) -> None:

@@ -113,8 +113,8 @@ def test_offsets_in_the_transactions_are_said_with_their_ranges(copies: _Copies)
     assert copies.shop.found(context, HOP) == {}
     known = copies.copier(context)
     assert (known["within"], known["outside"]) == (2, 0)
-    assert [(one["lo"], one["hi"]) for one in known["commits"]] == [(0, 4), (4, 10)]
-    assert len({(one["producer_id"], one["producer_epoch"]) for one in known["commits"]}) == 1
+    assert [(commit["lo"], commit["hi"]) for commit in known["commits"]] == [(0, 4), (4, 10)]
+    assert len({(commit["producer_id"], commit["producer_epoch"]) for commit in known["commits"]}) == 1
     assert copier_sentence(known) == (
         f"group `{copies.group}` commits its offsets in its transactions (2 commits known)"
     )
@@ -178,7 +178,7 @@ def test_copies_of_a_set_back_group_with_its_offsets_in_its_transactions_are_not
     assert copies.shop.found(context, HOP) == again
     known = copies.copier(context)
     assert (known["within"], known["outside"]) == (2, 1)
-    assert [(one["lo"], one["hi"]) for one in known["commits"]] == [(0, 10), (10, 6), (6, 10)]
+    assert [(commit["lo"], commit["hi"]) for commit in known["commits"]] == [(0, 10), (10, 6), (6, 10)]
 
 
 def test_copies_of_several_records_are_not_the_copiers_doing(copies: _Copies) -> None:

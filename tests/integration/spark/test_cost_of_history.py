@@ -65,7 +65,7 @@ def test_the_server_reads_a_bounded_number_of_rows_for_each_question_of_a_window
 
     read = dict[str, int]()
     with connect(shop.journal) as session:
-        for one in asked:
-            if "." in one.name and not one.writes:
-                read[one.name] = max(read.get(one.name, 0), rows_read(session, one.text))
+        for statement in asked:
+            if "." in statement.name and not statement.writes:
+                read[statement.name] = max(read.get(statement.name, 0), rows_read(session, statement.text))
     assert {name: rows for name, rows in read.items() if rows > READ_MOST} == {COUNTED: A_LIFE + 1}

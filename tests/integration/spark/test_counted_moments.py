@@ -128,8 +128,8 @@ def test_what_is_counted_is_compared_filtered_repaired_and_produced(counted: Cou
 
     context = shop.judge_and_ask_the_gate()
     assert {key: verdict for key, (verdict, _) in shop.found(context, LEDGER_HOP).items()} == {"O11": "missing"}
-    found = {key: verdict for key, (verdict, _) in shop.found(context, STORE_HOP).items()}
-    assert found == {"O6": "missing", "O9": "mismatched", "O10": "mismatched"}
+    verdicts = {key: verdict for key, (verdict, _) in shop.found(context, STORE_HOP).items()}
+    assert verdicts == {"O6": "missing", "O9": "mismatched", "O10": "mismatched"}
 
     plan = plan_window(context).plan
     assert plan is not None
@@ -166,8 +166,8 @@ def test_other_units_are_another_reading(counted: Counted) -> None:
 
     context = shop.judged()
     assert compared_everywhere(shop.pipeline)["at"] == "timestamp(3) at orders: $.at as timestamp(s)"
-    found = {key: verdict for key, (verdict, _) in shop.found(context, STORE_HOP).items()}
-    assert found == dict.fromkeys(["O5", "O6"], "mismatched")
+    verdicts = {key: verdict for key, (verdict, _) in shop.found(context, STORE_HOP).items()}
+    assert verdicts == dict.fromkeys(["O5", "O6"], "mismatched")
 
 
 def test_a_filter_by_the_number_itself_is_refused(counted: Counted) -> None:
@@ -178,5 +178,5 @@ def test_a_filter_by_the_number_itself_is_refused(counted: Counted) -> None:
     counted.shop.sql("alter table warehouse alter paid type bigint using 0")
     pipeline = counted.shop.pipeline
     problems = problems_of_tables(pipeline, connections_of(pipeline))
-    found = "orders counts paid in timestamp(s), and 1740787205 would be compared with it as int"
-    assert found in [problem.found for problem in problems]
+    message = "orders counts paid in timestamp(s), and 1740787205 would be compared with it as int"
+    assert message in [problem.found for problem in problems]

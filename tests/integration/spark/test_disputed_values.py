@@ -36,8 +36,8 @@ def rows(shop: ReconciledShop, table: str = "warehouse") -> list[tuple[str, str]
 
 
 def outcome(shop: ReconciledShop, context: WindowContext, key: str, hop: str = STORE_HOP) -> tuple[str, str]:
-    found, reason = shop.outcome_of(context, hop, key)
-    return found, reason or ""
+    result, reason = shop.outcome_of(context, hop, key)
+    return result, reason or ""
 
 
 def wrong_in_topic(shop: ReconciledShop) -> list[Order]:
@@ -64,8 +64,8 @@ def test_a_value_that_the_ledger_calls_wrong_is_not_written_over_the_row_that_ag
     assert set(shop.found(context, STORE_HOP)) == {"O1", "O2"}
     planned(shop, context)
     assert rows(shop) == [("O1", "1.50"), ("O2", "2.50")]
-    found, reason = outcome(shop, context, "O1")
-    assert found == "refused"
+    result, reason = outcome(shop, context, "O1")
+    assert result == "refused"
     assert reason.startswith(MISMATCHED), reason
 
 
@@ -120,8 +120,8 @@ def test_a_value_that_an_open_finding_of_an_older_window_calls_wrong_moves_no_ro
     assert set(shop.found(second, STORE_HOP)) == {"O1", "O2"}
     planned(shop, second)
     assert rows(shop) == [("O1", "1.50"), ("O1", "7.00"), ("O101", "101.50"), ("O2", "2.50")]
-    found, reason = outcome(shop, second, "O1")
-    assert found == "refused"
+    result, reason = outcome(shop, second, "O1")
+    assert result == "refused"
     assert reason.startswith(f"{MISMATCHED} in window 1"), reason
 
 
@@ -210,6 +210,6 @@ def test_what_another_window_finds_after_the_plan_was_frozen_stops_the_action_an
 
     assert rows(shop) == [("O1", "9.00"), ("O101", "101.50"), ("O2", "2.50")]
     verify_window(second, lambda *_: None, patience_seconds=0)
-    found, reason = outcome(shop, second, "O1")
-    assert found == "refused"
-    assert reason.startswith(f"{MISMATCHED} in window 1"), (found, reason)
+    result, reason = outcome(shop, second, "O1")
+    assert result == "refused"
+    assert reason.startswith(f"{MISMATCHED} in window 1"), (result, reason)

@@ -42,8 +42,8 @@ def asked(*options: str) -> Result:
 
 def document() -> dict[str, Any]:
     (line,) = asked("--json").stdout.splitlines()
-    found: dict[str, Any] = json.loads(line)
-    return found
+    printed: dict[str, Any] = json.loads(line)
+    return printed
 
 
 def test_where_nothing_is_in_doubt_it_says_so(sink: PreparedTransactions) -> None:
@@ -75,12 +75,12 @@ def test_a_prepared_transaction_is_listed_with_what_settles_it_and_is_left_alone
     assert f"group {shop.topic} of orders→warehouse reads next {shop.topic}/0: 3" in words
     assert "To settle: stop the sink, and settle each by the range of offsets that it holds" in words
     assert words.endswith("Nothing was settled: makewhole only reports transactions.")
-    found = document()
-    (prepared,) = found["prepared"]
+    printed = document()
+    (prepared,) = printed["prepared"]
     assert (prepared["point"], prepared["gid"], prepared["owner"]) == ("warehouse", GID, "postgres")
     assert prepared["tables"] == ["public.aside", "public.warehouse"]
     assert 0 <= prepared["age_seconds"] < 300
-    assert found["sinks"][0] | {"reader": ""} == {
+    assert printed["sinks"][0] | {"reader": ""} == {
         "hop": "orders→warehouse",
         "from": "orders",
         "to": "warehouse",

@@ -84,12 +84,12 @@ def verified(shop: ReconciledShop) -> list[str]:
 def places_of(shop: ReconciledShop, text: str, key_hash: str) -> list[str]:
     """Return every place in storage, journal and targets where a key's text or hash is, by brute force."""
     storage = Storage.from_environment()
-    found = []
+    paths = []
     halves = [int(key_hash[:16], 16).to_bytes(8, "little"), int(key_hash[16:], 16).to_bytes(8, "little")]
     for file in storage.files_below("shop"):
         content = storage.read_bytes(file.path)
         if text.encode() in content or key_hash.encode() in content:
-            found.append(file.path)
+            paths.append(file.path)
         elif file.path.endswith(".parquet"):
             frame = storage.read_parquet([file.path])
             assert frame is not None
@@ -100,15 +100,15 @@ def places_of(shop: ReconciledShop, text: str, key_hash: str) -> list[str]:
                     for high, low in frame.select("key_hi", "key_lo").rows()
                 )
             ):
-                found.append(file.path)
+                paths.append(file.path)
     for run, schema in ((shop.journal_sql, "makewhole"), (shop.sql, "makewhole")):
         tables = run("select table_name from information_schema.tables where table_schema = %s", schema)
         for (table,) in tables:
             rows = run(f"select count(*) from makewhole.{table} as t where t::text like %s", f"%{text}%")
             hashes = run(f"select count(*) from makewhole.{table} as t where t::text like %s", f"%{key_hash}%")
             if rows != [(0,)] or hashes != [(0,)]:
-                found.append(table)
-    return sorted(found)
+                paths.append(table)
+    return sorted(paths)
 
 
 def test_a_key_goes_everywhere_and_the_certificates_stand(shop: ReconciledShop) -> None:
@@ -152,12 +152,12 @@ def test_a_later_window_neither_repairs_an_erased_key_nor_keeps_it(shop: Reconci
 
     context = shop.judge_and_ask_the_gate(1)
 
-    found = {
+    judged_keys = {
         (judged.finding.key, judged.finding.verdict.value, judged.finding.evidence.get("erased", "")[:29])
         for judged in findings_of(shop, context)
         if judged.finding.hop == STORE_HOP
     }
-    assert found == {
+    assert judged_keys == {
         ("O900101", "erased", f"erased on request at {datetime.now(UTC):%Y-%m}-"),
         ("O900102", "missing", ""),
     }
@@ -193,11 +193,11 @@ def test_the_row_of_an_erased_key_that_stays_in_a_store_is_named_and_left_alone(
 
     context = shop.judge_and_ask_the_gate(1)
 
-    ((found, evidence),) = [
+    ((verdict, evidence),) = [
         ((judged.finding.key, judged.finding.verdict.value), judged.finding.evidence)
         for judged in findings_of(shop, context)
     ]
-    assert found == ("O900101", "unexpected")
+    assert verdict == ("O900101", "unexpected")
     assert evidence["erased"].startswith(f"erased on request at {datetime.now(UTC):%Y-%m}-")
     assert plan_window(context).plan is None
     assert shop.certify(context).state is WindowState.GAPS
@@ -315,7 +315,7 @@ def test_an_erasure_keeps_apart_from_whatever_else_changes_files(shop: Reconcile
             erased(shop, "O900101")
     assert not erased(shop, "O900101").holdings.is_empty
     with connect(shop.journal) as other:
-        assert [one.merges for one in compact(other, storage, "shop")] == [0]
+        assert [merged.merges for merged in compact(other, storage, "shop")] == [0]
 
 
 def test_files_are_not_kept_by_a_session_that_broke(shop: ReconciledShop) -> None:

@@ -22,8 +22,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 def known_by_filter(path: str, *names: str) -> list[str] | None:
     """Return those of some keys that the filter of a file knows; None: there is none."""
     keys = with_hash(pl.DataFrame({"key": names}, schema={"key": pl.String}))
-    found = keys_by_filter(Storage.from_environment(), path, keys.sort("key_hi", "key_lo"))
-    return None if found is None else sorted(found["key"])
+    frame = keys_by_filter(Storage.from_environment(), path, keys.sort("key_hi", "key_lo"))
+    return None if frame is None else sorted(frame["key"])
 
 
 def test_a_filter_knows_no_key_whose_erasure_was_killed_beside_it(
@@ -156,5 +156,5 @@ def test_what_a_plan_with_unknown_receipts_left_at_its_targets_goes(shop: Reconc
     assert left(shop) == {plan.id: (1, 1)}
     age(shop)
     shop.journal_sql("update makewhole.plan set settled_at = ended_at")
-    assert [(one.kind.value, one.amount.rows) for one in keep(shop)] == [("effects", 3)]
+    assert [(leftover.kind.value, leftover.amount.rows) for leftover in keep(shop)] == [("effects", 3)]
     assert left(shop) == {}

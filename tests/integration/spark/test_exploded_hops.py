@@ -193,13 +193,13 @@ def test_findings_have_the_evidence_of_their_own_lines(chain: Chain) -> None:
     hop = HOPS[2]
     counts = chain.shop.counts(context, hop)
     assert (counts.source_rows, counts.target_rows) == (4, 5)
-    found = {json.loads(key)[1]: finding for key, finding in chain.shop.found(context, hop).items()}
-    assert found == {
+    verdicts = {json.loads(key)[1]: finding for key, finding in chain.shop.found(context, hop).items()}
+    assert verdicts == {
         "2": ("mismatched", "value_differs"),
         "3": ("mismatched", "value_differs"),
         "4": ("duplicate", "application_resend"),
     }
-    evidence = {line: chain.shop.evidence(context, hop, key_text(["A", line])) for line in found}
+    evidence = {line: chain.shop.evidence(context, hop, key_text(["A", line])) for line in verdicts}
     places = {line: [copy["place"] for copy in of_line["target"]] for line, of_line in evidence.items()}
     assert places == {"2": ["0:0"], "3": ["0:0"], "4": ["0:0", "0:0"]}
     assert evidence["2"]["columns"] == {"sku": {"source": "b", "target": "x"}}

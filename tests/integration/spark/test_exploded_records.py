@@ -155,9 +155,9 @@ def test_a_record_that_is_sent_again_and_a_line_that_is_there_twice_are_no_loss(
     lines.load("B", *_lines(1))
     lines.load("C", *_lines(1, 1))
     context = shop.judged()
-    found = lines.found(context)
-    assert list(found.values()) == ["duplicate"]
-    assert "C" in next(iter(found))
+    verdicts = lines.found(context)
+    assert list(verdicts.values()) == ["duplicate"]
+    assert "C" in next(iter(verdicts))
 
 
 def test_a_row_that_comes_a_window_later_is_that_of_its_line(lines: Lines) -> None:
@@ -172,9 +172,9 @@ def test_a_row_that_comes_a_window_later_is_that_of_its_line(lines: Lines) -> No
     shop.sql(f"insert into lines values ('A', 2, 's2', 2.5, 't1', '{BORN}', '{late}')")
     lines.send(("Z", _lines(1)))
     lines.load("Z", *_lines(1))
-    found = lines.found(shop.judged(1))
-    assert list(found.values()) == ["duplicate"]
-    assert "2" in next(iter(found))
+    verdicts = lines.found(shop.judged(1))
+    assert list(verdicts.values()) == ["duplicate"]
+    assert "2" in next(iter(verdicts))
 
 
 def test_a_row_whose_line_was_compacted_away_is_not_unexpected(lines: Lines) -> None:

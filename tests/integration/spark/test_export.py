@@ -68,8 +68,8 @@ def write(file: Path, content: Members, *, is_consistent: bool) -> Path:
     forged = file.with_name("forged.zip")
     with zipfile.ZipFile(forged, "w") as into:
         writer = archive.ArchiveWriter(into=into)
-        for name, one in content.items():
-            writer.add_lines(name, [one])
+        for name, line in content.items():
+            writer.add_lines(name, [line])
     return forged
 
 
@@ -96,8 +96,8 @@ def test_an_auditor_checks_a_window_with_nothing_but_the_archive_and_a_key(
     ]
     assert content["public.pem"] == public.read_bytes()
     assert b"makewhole certificate verify --export window-2.zip --public-key public.pem" in content["README.md"]
-    found = [json.loads(line) for line in content["findings.jsonl"].splitlines()]
-    assert [(one["key"], one["verdict"], one["outcome"]) for one in found] == [
+    findings = [json.loads(line) for line in content["findings.jsonl"].splitlines()]
+    assert [(finding["key"], finding["verdict"], finding["outcome"]) for finding in findings] == [
         ("O100", "missing", "repaired"),
         ("O101", "missing", "repaired"),
     ]
@@ -181,15 +181,15 @@ def test_no_change_goes_unnoticed(exported: tuple[Path, Path]) -> None:
         assert (code, f"{name}: is not what was written: its SHA-256 is another one" in text) == (1, True), (name, text)
     code, text = verify(write(file, {**whole, "more.txt": b"x"}, is_consistent=False), public)
     assert (code, "more.txt: is in the archive, and contents.json does not name it" in text) == (1, True)
-    without = {name: one for name, one in whole.items() if name != "plan.json"}
+    without = {name: member for name, member in whole.items() if name != "plan.json"}
     code, text = verify(write(file, without, is_consistent=True), public)
     assert (code, "plan.json: is not there, and the certificate names plan" in text) == (1, True)
     code, text = verify(write(file, {**whole, "window.json": b"[]"}, is_consistent=True), public)
     assert (code, "is not as an archive of a window is written" in text) == (4, True)
     other = file.with_name("other.zip")
     with zipfile.ZipFile(other, "w") as into:
-        for name, one in whole.items():
-            into.writestr(name, one)
+        for name, content in whole.items():
+            into.writestr(name, content)
     code, text = verify(other, public)
     assert (code, "is not packed as it was written: there are other bytes around the files in it" in text) == (1, True)
     code, text = verify(write(file, {"x": b"y"}, is_consistent=False), public)
@@ -207,7 +207,7 @@ def test_a_file_that_is_there_is_left_as_it_is_and_a_wrong_name_is_refused(
     before = file.read_bytes()
     with pytest.raises(Exception, match="is there already, and was left as it is"), archive.written_archive(file):
         pass
-    assert (file.read_bytes(), [one.name for one in tmp_path.iterdir() if "unfinished" in one.name]) == (before, [])
+    assert (file.read_bytes(), [path.name for path in tmp_path.iterdir() if "unfinished" in path.name]) == (before, [])
 
 
 def test_a_window_with_gaps_is_exported_and_has_no_certificate(

@@ -82,7 +82,8 @@ def test_a_log_start_that_moved_past_the_last_window_leaves_no_hole_between_wind
 
     assert places(second) == [(0, 10, 20)]
     assert shop.manifests(second)["orders"]["accounting"]["expired"] == 5
-    assert [(one.kind, one.lo, one.hi) for one in happened(shop, second)] == [(IncidentKind.EXPIRED, 10, 15)]
+    [expired] = happened(shop, second)
+    assert (expired.kind, expired.lo, expired.hi) == (IncidentKind.EXPIRED, 10, 15)
     assert closed.state is WindowState.NOT_KNOWN
 
     shop.trade(orders(range(200, 205), 2))
@@ -237,7 +238,7 @@ def test_partitions_that_were_added_are_read_from_their_first_offset(shop: Recon
     second, closed = shop.whole_way(1)
 
     assert places(second) == [(0, 10, 13), (1, 0, 3), (2, 0, 3)]
-    assert [(one.kind, one.partition, one.lo, one.hi) for one in happened(shop, second)] == [
+    assert [(incident.kind, incident.partition, incident.lo, incident.hi) for incident in happened(shop, second)] == [
         (IncidentKind.PARTITIONS_ADDED, 1, 0, 3),
         (IncidentKind.PARTITIONS_ADDED, 2, 0, 3),
     ]
@@ -300,7 +301,8 @@ def test_a_row_that_was_loaded_before_its_transaction_ended_is_not_known_until_t
     assert shop.found(context, STORE_HOP) == {"O6": not_known, "O7": not_known, "O99": by_hand}
     assert closed.state is WindowState.GAPS
     evidence = [shop.evidence(context, STORE_HOP, key) for key in ("O6", "O7")]
-    assert [(one["open"], one["transactions"][0]["first_offset"]) for one in evidence] == [(["0:6"], 6), (["0:7"], 6)]
+    open_at = [(entry["open"], entry["transactions"][0]["first_offset"]) for entry in evidence]
+    assert open_at == [(["0:6"], 6), (["0:7"], 6)]
     plan = plan_window(context).plan
     assert plan is not None
     assert plan.counts == {Remedy.QUARANTINE: 1}
@@ -320,8 +322,8 @@ def test_a_row_whose_uncommitted_record_the_filter_excludes_is_unexpected(shop: 
 
     context, _ = shop.whole_way()
 
-    found = {"O6": ("undecidable", "in_flight"), "O7": ("unexpected", "not_in_source")}
-    assert shop.found(context, STORE_HOP) == found
+    expected = {"O6": ("undecidable", "in_flight"), "O7": ("unexpected", "not_in_source")}
+    assert shop.found(context, STORE_HOP) == expected
     transaction.abort_transaction(30)
 
 
@@ -354,7 +356,7 @@ def test_windows_tile_whatever_the_times_of_records_say(shop: ReconciledShop, ti
         set_topic(shop, "message.timestamp.after.max.ms", str(2**62))
     send_at(shop, list(range(7)), times)
 
-    ranges = [one for day in range(3) for one in _judged(shop, day).window.ranges["orders"]]
+    ranges = [part for day in range(3) for part in _judged(shop, day).window.ranges["orders"]]
     send_at(shop, [7], [datetime.now(UTC)])
     last = shop.ask(end=datetime.now(UTC)).window.ranges["orders"]
 

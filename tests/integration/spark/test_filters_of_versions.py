@@ -115,8 +115,13 @@ def test_the_filter_asks_the_latest_version_of_all_windows(customers: Reconciled
     customers.write("warehouse", [*versions(["B"], 4, "EU", 1), *versions(["C"], 1, "EU", 1)])
     note(customers)
     second = customers.judge_and_ask_the_gate(1)
-    found = customers.found(second, STORE_HOP)
-    assert (found["B"], found["C"], found["A"][0], sorted(found)) == (LEFT, LEFT, "missing", ["A", "B", "C"])
+    verdicts = customers.found(second, STORE_HOP)
+    assert (verdicts["B"], verdicts["C"], verdicts["A"][0], sorted(verdicts)) == (
+        LEFT,
+        LEFT,
+        "missing",
+        ["A", "B", "C"],
+    )
     counts = customers.counts(second, STORE_HOP)
     assert (counts.matched, counts.unexpected, counts.missing, counts.source_keys) == (1, 2, 1, 2)
     assert run(customers, second) is WindowState.CERTIFIED

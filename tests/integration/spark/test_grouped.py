@@ -264,7 +264,7 @@ def test_keys_that_are_judged_alone_are_held_to_all_their_records(lines: OrderLi
         "later": "pending",
         "mended": "matched",
     }
-    (short,) = [one.evidence for one in of_first if one.key == "short"]
+    (short,) = [finding.evidence for finding in of_first if finding.key == "short"]
     assert short["group"]["expected"] == {"lines": "2", "total": "3.00"}
     assert verdicts(alone(lines.shop, second, *keys), STORE_HOP) == {"later": "mismatched", "next": "matched"}
 

@@ -55,7 +55,7 @@ def repeat_each_day(shop: ReconciledShop, made: list[list[Order]]) -> None:
 def limits(shop: ReconciledShop, day: int) -> list[str]:
     """Return what the certificate of a day cannot exclude."""
     [(body,)] = shop.journal_sql("select body from makewhole.certificate where number = %s", day + 1)
-    return [one["message"] for one in body["reach"]["cannot_exclude"] if one["limit"] == "older_duplicates"]
+    return [limit["message"] for limit in body["reach"]["cannot_exclude"] if limit["limit"] == "older_duplicates"]
 
 
 def test_without_a_history_every_repeat_is_found_and_no_limit_is_reported(shop: ReconciledShop) -> None:
@@ -124,7 +124,7 @@ def test_an_older_window_that_is_judged_again_says_what_is_known_no_more(shop: R
     assert closed.state is WindowState.CERTIFIED
     assert shop.found(context, LEDGER_HOP) == {}
     [(body,)] = shop.journal_sql("select body from makewhole.certificate where number = 3 and revision = 2")
-    messages = [one["message"] for one in body["reach"]["cannot_exclude"] if one["limit"] == "older_duplicates"]
+    messages = [limit["message"] for limit in body["reach"]["cannot_exclude"] if limit["limit"] == "older_duplicates"]
     assert messages == [SINCE.replace("03-04", "03-03")]
     assert keep_house(shop).index.rows == 15
 
@@ -161,7 +161,7 @@ def test_what_lies_behind_the_limit_may_belong_to_a_record_of_the_last_window_th
                 shop.write(table, [row])
         assert shop.whole_way(day)[1].state is WindowState.CERTIFIED
     assert keep_house(shop).dropped_windows == 2
-    behind = [{**one, "at": orders([720 + number], 2)[0]["at"]} for number, one in enumerate(orders([260, 261], 2))]
+    behind = [{**order, "at": orders([720 + number], 2)[0]["at"]} for number, order in enumerate(orders([260, 261], 2))]
     shop.write("outbox", behind[:1])
     shop.write("warehouse", behind[1:])
 

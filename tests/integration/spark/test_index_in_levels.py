@@ -192,7 +192,7 @@ def test_an_index_that_was_lost_is_written_again_from_snapshots(
     document = json.loads(rebuilt(shop).stdout)
     assert document["topics"] == [{"point": "orders", "from_snapshots": DAYS, "from_index": 0, "keys": 20}]
     shop.trade(orders(range(900, 905), DAYS))
-    shop.send([again(one, DAYS) for one in (made[0][2], made[1][3])])
+    shop.send([again(order, DAYS) for order in (made[0][2], made[1][3])])
     context, _ = shop.whole_way(DAYS)
     assert shop.found(context, LEDGER_HOP) == dict.fromkeys(("O2", "O103"), ("duplicate", "retry_without_idempotence"))
 

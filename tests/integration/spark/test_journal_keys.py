@@ -34,8 +34,8 @@ def judged_from_files(shop: ReconciledShop, context: WindowContext, monkeypatch:
         few.setattr(rows_by_bucket, "_ROWS_TOGETHER", 2)
         tasks = tasks_of(shop, context)
         assert otherwise(shop, context, looks_all_up=False) == in_memory
-    assert {hop: found.without_evidence for hop, found in in_memory.items()} == {
-        hop: found.without_evidence for hop, found in committed.items()
+    assert {hop: judged.without_evidence for hop, judged in in_memory.items()} == {
+        hop: judged.without_evidence for hop, judged in committed.items()
     }
     kinds: Counter[str] = Counter()
     for task in tasks:

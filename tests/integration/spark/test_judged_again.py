@@ -57,8 +57,8 @@ def test_only_the_buckets_of_records_that_came_later_are_judged_again(
 
     shop.judge(context)
 
-    found = dict.fromkeys(("O5", "O7"), ("missing", "never_produced"))
-    assert shop.found(context, LEDGER_HOP) == found
+    expected = dict.fromkeys(("O5", "O7"), ("missing", "never_produced"))
+    assert shop.found(context, LEDGER_HOP) == expected
     first, again = judged
     of_late = bucket_name(split_hex(key_hash("O6"))[0], 2)
     assert len(first) > 2

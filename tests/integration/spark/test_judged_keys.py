@@ -33,14 +33,14 @@ def alone(shop: ReconciledShop, context: WindowContext, *keys: str) -> list[KeyV
         return judge_keys(shop.carrier, journal, now, manifests, keys)
 
 
-def verdicts(found: list[KeyVerdict], hop: str) -> Verdicts:
-    return {one.key: one.verdict for one in found if one.hop == hop}
+def verdicts(judged: list[KeyVerdict], hop: str) -> Verdicts:
+    return {answer.key: answer.verdict for answer in judged if answer.hop == hop}
 
 
 def as_whole(shop: ReconciledShop, context: WindowContext, hop: str, keys: list[str]) -> Verdicts:
     """Return the verdicts that a whole revision gives."""
-    found = shop.found(context, hop)
-    return {key: found[key][0] if key in found else "matched" for key in keys}
+    of_hop = shop.found(context, hop)
+    return {key: of_hop[key][0] if key in of_hop else "matched" for key in keys}
 
 
 def dump(shop: ReconciledShop) -> list[Any]:
@@ -64,14 +64,14 @@ def test_keys_have_the_verdicts_of_their_whole_window(shop: ReconciledShop, flaw
     keys = [f"O{number}" for number in range(9)]
     before, files = dump(shop), flawed.storage.files_below("shop")
 
-    found = alone(shop, flawed, *keys)
+    judged = alone(shop, flawed, *keys)
 
     for hop in (LEDGER_HOP, STORE_HOP):
         expected = as_whole(shop, flawed, hop, keys)
-        own = verdicts(found, hop)
+        own = verdicts(judged, hop)
         assert own == {key: verdict for key, verdict in expected.items() if key in own}
         assert {key for key, verdict in expected.items() if verdict != "matched"} <= set(own)
-    assert verdicts(found, STORE_HOP) == {
+    assert verdicts(judged, STORE_HOP) == {
         "O0": "matched",
         "O2": "missing",
         "O3": "mismatched",
@@ -80,9 +80,9 @@ def test_keys_have_the_verdicts_of_their_whole_window(shop: ReconciledShop, flaw
         "O6": "duplicate",
         "O7": "matched",
         "O8": "matched",
-    } | ({"O1": verdicts(found, STORE_HOP)["O1"]} if "O1" in verdicts(found, STORE_HOP) else {})
-    assert verdicts(found, LEDGER_HOP)["O1"] == "missing"
-    (mismatch,) = [one for one in found if (one.hop, one.key) == (STORE_HOP, "O3")]
+    } | ({"O1": verdicts(judged, STORE_HOP)["O1"]} if "O1" in verdicts(judged, STORE_HOP) else {})
+    assert verdicts(judged, LEDGER_HOP)["O1"] == "missing"
+    (mismatch,) = [verdict for verdict in judged if (verdict.hop, verdict.key) == (STORE_HOP, "O3")]
     assert (mismatch.cause, "99.00" in json.dumps(dict(mismatch.evidence))) == ("value_differs", True)
     assert (dump(shop), flawed.storage.files_below("shop")) == (before, files)
 
@@ -90,10 +90,10 @@ def test_keys_have_the_verdicts_of_their_whole_window(shop: ReconciledShop, flaw
 def test_what_was_mended_and_broken_since_is_seen(shop: ReconciledShop, flawed: WindowContext) -> None:
     shop.write("warehouse", [orders([2])[0]])
     shop.sql("update warehouse set amount = 3.50 where id = 'O3'; delete from warehouse where id = 'O8'")
-    found = verdicts(alone(shop, flawed, "O2", "O3", "O8"), STORE_HOP)
+    answers = verdicts(alone(shop, flawed, "O2", "O3", "O8"), STORE_HOP)
     again = shop.judged()
-    assert found == as_whole(shop, again, STORE_HOP, ["O2", "O3", "O8"])
-    assert (found["O2"], found["O3"]) == ("matched", "matched")
+    assert answers == as_whole(shop, again, STORE_HOP, ["O2", "O3", "O8"])
+    assert (answers["O2"], answers["O3"]) == ("matched", "matched")
 
 
 def test_keys_that_were_repaired_are_matched(shop: ReconciledShop) -> None:
@@ -120,8 +120,8 @@ def test_a_key_that_a_later_window_repeats_is_judged_with_what_the_index_knows(s
     shop.send([*later, made[2]])
     shop.write("warehouse", [*later, at_day(1, made[2])])
     second = shop.judge_and_ask_the_gate(1)
-    found = verdicts(alone(shop, second, "O2", "O12"), STORE_HOP)
-    assert found == as_whole(shop, second, STORE_HOP, ["O2", "O12"])
+    answers = verdicts(alone(shop, second, "O2", "O12"), STORE_HOP)
+    assert answers == as_whole(shop, second, STORE_HOP, ["O2", "O12"])
 
 
 def test_a_row_that_may_have_come_late_is_left_to_the_whole_window(shop: ReconciledShop) -> None:
@@ -208,7 +208,7 @@ def test_the_command_shows_verdicts_and_says_what_they_are_not(
     assert "no window was judged, certified or repaired" in shown.output
     listed = CliRunner().invoke(app, ["run", "shop", "--keys", str(file), "--json"])
     documents = [json.loads(line) for line in listed.stdout.splitlines()]
-    assert [(one["key"], one["hop"]["to"], one["verdict"]) for one in documents] == [
+    assert [(document["key"], document["hop"]["to"], document["verdict"]) for document in documents] == [
         ("O3", "orders", "matched"),
         ("O7", "orders", "matched"),
         ("O3", "warehouse", "mismatched"),
@@ -229,14 +229,14 @@ def test_under_upsert_a_key_alone_is_held_to_its_latest_version(shop: Reconciled
     shop.write("warehouse", [newer[0], made[1], newer[2] | {"amount": "51.00"}, *made[4:]])
     context = shop.judge_and_ask_the_gate()
     keys = [f"O{number}" for number in range(6)]
-    found = verdicts(alone(shop, context, *keys), STORE_HOP)
-    assert found == as_whole(shop, context, STORE_HOP, keys)
-    assert {key for key, verdict in found.items() if verdict == "matched"} == {"O0", "O4", "O5"}
+    answers = verdicts(alone(shop, context, *keys), STORE_HOP)
+    assert answers == as_whole(shop, context, STORE_HOP, keys)
+    assert {key for key, verdict in answers.items() if verdict == "matched"} == {"O0", "O4", "O5"}
     shop.sql("update warehouse set version = 2, amount = 50 where id = 'O1'")
     shop.sql("update warehouse set version = 1, amount = 1.50 where id = 'O0'")
-    found = verdicts(alone(shop, context, *keys), STORE_HOP)
-    assert found == as_whole(shop, shop.judged(), STORE_HOP, keys)
-    assert (found["O1"], found["O0"]) == ("matched", "mismatched")
+    answers = verdicts(alone(shop, context, *keys), STORE_HOP)
+    assert answers == as_whole(shop, shop.judged(), STORE_HOP, keys)
+    assert (answers["O1"], answers["O0"]) == ("matched", "mismatched")
 
 
 def test_a_hop_that_compares_columns_of_its_own_does_so_for_keys_alone(shop: ReconciledShop) -> None:
@@ -247,9 +247,9 @@ def test_a_hop_that_compares_columns_of_its_own_does_so_for_keys_alone(shop: Rec
     shop.write("warehouse", [made[0] | {"amount": "99.00"}, made[1] | {"region": "other"}, *made[2:]])
     context = shop.judge_and_ask_the_gate()
     keys = [f"O{number}" for number in range(6)]
-    found = verdicts(alone(shop, context, *keys), STORE_HOP)
-    assert found == as_whole(shop, context, STORE_HOP, keys)
-    assert {key for key, verdict in found.items() if verdict != "matched"} == {"O1"}
+    answers = verdicts(alone(shop, context, *keys), STORE_HOP)
+    assert answers == as_whole(shop, context, STORE_HOP, keys)
+    assert {key for key, verdict in answers.items() if verdict != "matched"} == {"O1"}
 
 
 def test_a_row_of_a_certified_window_that_is_gone_has_vanished_for_keys_alone(shop: ReconciledShop) -> None:
@@ -262,14 +262,14 @@ def test_a_row_of_a_certified_window_that_is_gone_has_vanished_for_keys_alone(sh
     shop.sql("delete from warehouse where id in ('O2', 'O5')")
     keys = ["O1", "O2", "O5"]
     context = newest(shop)
-    found = alone(shop, context, *keys)
-    _, gone, repaired = found
-    assert verdicts(found, STORE_HOP) == {"O1": "matched", "O2": "vanished", "O5": "vanished"}
-    for one in (gone, repaired):
-        assert (one.cause, one.evidence["seen"]) == ("gone_since_certified", {"window": 1, "revision": 1})
+    judged = alone(shop, context, *keys)
+    _, gone, repaired = judged
+    assert verdicts(judged, STORE_HOP) == {"O1": "matched", "O2": "vanished", "O5": "vanished"}
+    for verdict in (gone, repaired):
+        assert (verdict.cause, verdict.evidence["seen"]) == ("gone_since_certified", {"window": 1, "revision": 1})
     again, _ = shop.whole_way()
-    assert verdicts(found, STORE_HOP) == as_whole(shop, again, STORE_HOP, keys)
-    assert verdicts(alone(shop, again, *keys), STORE_HOP) == verdicts(found, STORE_HOP)
+    assert verdicts(judged, STORE_HOP) == as_whole(shop, again, STORE_HOP, keys)
+    assert verdicts(alone(shop, again, *keys), STORE_HOP) == verdicts(judged, STORE_HOP)
 
 
 def test_a_row_of_a_ledger_that_was_purged_since_is_known_for_keys_alone(shop: ReconciledShop) -> None:
@@ -313,9 +313,9 @@ def test_a_key_that_a_window_holds_and_does_not_judge_leaves_the_others_their_ve
     else:
         shop.send([at_day(1, made[2]) | {"region": "none"}])
     second = shop.judge_and_ask_the_gate(1)
-    found = verdicts(alone(shop, second, "O2", "O11", "O20"), STORE_HOP)
-    assert found == {"O11": "matched", "O20": "missing"}
-    assert found == as_whole(shop, second, STORE_HOP, ["O11", "O20"])
+    answers = verdicts(alone(shop, second, "O2", "O11", "O20"), STORE_HOP)
+    assert answers == {"O11": "matched", "O20": "missing"}
+    assert answers == as_whole(shop, second, STORE_HOP, ["O11", "O20"])
     assert "O2" not in shop.found(second, STORE_HOP)
 
 

@@ -104,7 +104,10 @@ def test_archives_go_after_their_time_and_readers_say_when(shop: ReconciledShop)
     assert len(fresh) == 2
 
     planned = keep(shop, is_dry=True)
-    assert [(one.window, one.amount.files, one.stays) for one in planned] == [(1, 2, None), (2, 2, None)]
+    assert [(leftover.window, leftover.amount.files, leftover.stays) for leftover in planned] == [
+        (1, 2, None),
+        (2, 2, None),
+    ]
     assert len(archived(storage, 1)) == 2
     assert keep(shop) == planned
 
@@ -158,7 +161,7 @@ def test_killed_in_the_middle_the_next_run_goes_on(shop: ReconciledShop, monkeyp
     assert list(records.records("orders", [(0, 0)])) == []
     assert "kept 30d" in (records.removed("orders") or "")
 
-    assert [one.amount.files for one in keep(shop)] == [1]
+    assert [leftover.amount.files for leftover in keep(shop)] == [1]
     assert (archived(storage, 1), keep(shop)) == ([], [])
     assert shop.journal_sql("select removed ->> 'files' from makewhole.removal") == [("2",)]
 
@@ -189,18 +192,18 @@ def test_archives_stay_while_a_finding_is_accepted_for_a_time(shop: ReconciledSh
     assert shop.whole_way(1)[1].state is WindowState.CERTIFIED
     age(shop)
     if is_for_good:
-        assert [one.kind.value for one in keep(shop)] == ["archives"]
+        assert [leftover.kind.value for leftover in keep(shop)] == ["archives"]
         return
 
     assert keep(shop) == []
     shop.journal_sql("update makewhole.acceptance set until = now()")
     assert keep(shop) == []
-    assert [one.closed.state for one in opened_again(shop)] == [WindowState.GAPS]
+    assert [window.closed.state for window in opened_again(shop)] == [WindowState.GAPS]
     assert keep(shop) == []
     shop.write("warehouse", made[:1])
     assert shop.whole_way(0)[1].state is WindowState.CERTIFIED
     age(shop)
-    assert [one.kind.value for one in keep(shop)] == ["archives"]
+    assert [leftover.kind.value for leftover in keep(shop)] == ["archives"]
 
 
 def test_files_of_attempts_that_died_go_and_named_ones_stay(shop: ReconciledShop) -> None:
@@ -265,20 +268,20 @@ def test_findings_lose_their_keys_unless_they_are_open_or_their_plan_can_be_undo
     age(shop)
     assert keep(shop) == []
     shop.describe(keep={"effects": "30d"}, compensation=UPSERT)
-    assert [one.kind.value for one in keep(shop)] == ["effects"]
+    assert [leftover.kind.value for leftover in keep(shop)] == ["effects"]
     shop.describe(keep={"findings": "30d"}, compensation=UPSERT)
 
-    assert [(one.window, one.amount.rows) for one in keep(shop, is_dry=True)] == [(1, 1)]
-    assert [(one.window, one.amount.rows) for one in keep(shop)] == [(1, 1)]
+    assert [(leftover.window, leftover.amount.rows) for leftover in keep(shop, is_dry=True)] == [(1, 1)]
+    assert [(leftover.window, leftover.amount.rows) for leftover in keep(shop)] == [(1, 1)]
 
-    found = shop.journal_sql(
+    rows = shop.journal_sql(
         "select key, verdict, outcome, evidence - '{in_source,source_copies,target_copies}'::text[] = '{}', "
         "outcome_reason from makewhole.finding where number = 1 order by key"
     )
-    because = found[0][4]
+    because = rows[0][4]
     assert because.endswith(" UTC")
     assert "key and evidence were kept 30d, and removed at " in because
-    assert [row[:4] for row in found] == [
+    assert [row[:4] for row in rows] == [
         ("(removed)", "missing", "repaired", True),
         ("O1", "missing", "contained", False),
     ]

@@ -40,9 +40,9 @@ def test_nothing_goes_of_a_window_that_is_opened_again_before_it_is_decided(
     listed = removable.removable_windows
 
     def opened_since(*values: Any) -> Any:
-        found = listed(*values)
+        answer = listed(*values)
         shop.open(0)
-        return found
+        return answer
 
     with monkeypatch.context() as patched:
         patched.setattr(removable, "removable_windows", opened_since)
@@ -68,7 +68,7 @@ def test_a_window_that_is_judged_again_names_no_archive_that_is_being_removed(
     assert (manifest["archive"], manifest[NOT_REUSED]) == ("shop/window=1/revision=2/orders/archive", because)
     assert len(list(WindowRecords(again).records("orders", [(0, 0)]))) == 1
     age(shop)
-    assert [one.amount.files for one in keep(shop)] == [4]
+    assert [leftover.amount.files for leftover in keep(shop)] == [4]
     assert (archived(Storage.from_environment(), 1), chain_problems(shop)) == ([], [])
 
 
@@ -80,7 +80,7 @@ def test_a_removal_that_was_interrupted_goes_on_under_another_policy(
     age(shop)
     killed_at_removal(shop, monkeypatch, 1)
     shop.describe(keep={"archives": "20d"})
-    assert [one.amount.files for one in keep(shop)] == [1]
+    assert [leftover.amount.files for leftover in keep(shop)] == [1]
     assert archived(Storage.from_environment(), 1) == []
     records = WindowRecords(first)
     assert list(records.records("orders", [(0, 0)])) == []

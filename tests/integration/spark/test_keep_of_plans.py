@@ -78,7 +78,7 @@ def test_effects_stay_as_long_as_rows_aside_and_both_go_together(shop: Reconcile
     assert shop.sql("select count(*) from makewhole.quarantine") == [(1,)]
 
     shop.describe(keep={"effects": "30d", "quarantine": "60d"}, compensation=UPSERT)
-    assert [(one.kind.value, one.amount.rows, one.stays) for one in keep(shop)] == [
+    assert [(leftover.kind.value, leftover.amount.rows, leftover.stays) for leftover in keep(shop)] == [
         ("quarantine", 1, None),
         ("effects", 3, None),
     ]

@@ -162,9 +162,9 @@ def test_what_is_no_value_of_the_type_has_no_key_and_its_row_and_record_say_why(
         "orders": ["key is not a bigint"] * 5 + ["key is null"],
         "warehouse": ["key is null or empty, or not a bigint"] * 4,
     }
-    found = findings(shop, context)
-    assert found[LEDGER_HOP] == {"100": ("duplicate", "retry_without_idempotence")}
-    assert set(found[STORE_HOP]) <= {"100"}
+    verdicts = findings(shop, context)
+    assert verdicts[LEDGER_HOP] == {"100": ("duplicate", "retry_without_idempotence")}
+    assert set(verdicts[STORE_HOP]) <= {"100"}
 
 
 def test_leading_zeros_are_another_key_under_a_text_and_none_under_a_declared_number(shop: ReconciledShop) -> None:

@@ -24,8 +24,8 @@ pytestmark = pytest.mark.integration
 
 def test_keys_of_several_parts_are_distinguished_by_all_of_them(shop: ReconciledShop) -> None:
     shop.describe(key="[region, id]", topic_key='["$.region", "$.id"]')
-    one, other = orders([1])[0], {**orders([1])[0], "region": "EU"}
-    shop.trade([one, other, *orders(range(2, 10))], unloaded=[other])
+    first, other = orders([1])[0], {**orders([1])[0], "region": "EU"}
+    shop.trade([first, other, *orders(range(2, 10))], unloaded=[other])
 
     context, closed = shop.whole_way()
 

@@ -89,8 +89,8 @@ def test_odd_parts_are_found_repaired_explained_and_taken_back(shop: ReconciledS
     expected: dict[str, dict[str, tuple[str, str]]] = {LEDGER_HOP: {}, STORE_HOP: {}}
     for order in (*made, *unmatched):
         if kind(order) in outcomes:
-            hop, found = outcomes[kind(order)]
-            expected[hop][key(order["region"], str(order["number"]))] = found
+            hop, outcome = outcomes[kind(order)]
+            expected[hop][key(order["region"], str(order["number"]))] = outcome
     assert {hop: shop.found(context, hop) for hop in expected} == expected
     for number in range(SIZE):
         shown = CliRunner().invoke(app, ["explain", "shop", key(part(number), str(number)), "--json"])
@@ -147,7 +147,7 @@ def test_typed_parts_are_one_key_in_every_spelling_and_a_null_is_none(shop: Reco
     assert shop.certify(context).state is not WindowState.CERTIFIED
 
     shop.sql("insert into erasures values (6, %s, '2025-03-01')", part(6))  # erased since it was judged
-    assert [one.refusal for one in plan_window(context).refusals] == [
+    assert [refused.refusal for refused in plan_window(context).refusals] == [
         Refusal(RefusalCode.ERASED, "warehouse: erasures names this key")
     ]
     compensate_window(context, lambda _: None)
@@ -183,7 +183,7 @@ def test_a_record_is_produced_with_the_key_that_it_stands_for_or_not_at_all(shop
 
     frozen = plan_window(context)
 
-    assert [one.refusal for one in frozen.refusals] == [
+    assert [refused.refusal for refused in frozen.refusals] == [
         Refusal(
             RefusalCode.UNFIT,
             "as the record that outbox gives it would not have this key in orders, which reads it from kafka.key, "

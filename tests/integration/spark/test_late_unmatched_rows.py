@@ -24,7 +24,7 @@ pytestmark = pytest.mark.integration
 def sentences(shop: ReconciledShop, context: WindowContext) -> list[str]:
     """Return what the window's incidents say."""
     with connect(shop.journal) as journal:
-        return [incident_sentence(one) for one in incidents.of(journal, context.window)]
+        return [incident_sentence(incident) for incident in incidents.of(journal, context.window)]
 
 
 def days(shop: ReconciledShop, *numbers: int) -> WindowContext:

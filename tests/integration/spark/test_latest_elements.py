@@ -108,8 +108,8 @@ def test_a_line_that_a_newer_record_does_not_have_stays_as_it_was(lines: LatestL
     lines.load(("A", 1, "a2"), ("A", 2, "b"), ("A", 3, "c"), ("B", 1, "a"), ("B", 2, "b"), ("B", 9, "?"))
     lines.load(("D", 1, "d"), ("D", 2, "e"))
     context = lines.shop.judge_and_ask_the_gate()
-    found = {key: verdict for key, (verdict, _) in lines.found(context).items()}
-    assert found == {
+    verdicts = {key: verdict for key, (verdict, _) in lines.found(context).items()}
+    assert verdicts == {
         ("B", "2"): "mismatched",
         ("B", "9"): "unexpected",
         ("C", "1"): "missing",

@@ -171,8 +171,8 @@ def test_rows_that_were_purged_stay_known_where_the_run_of_their_window_was_lost
 
 def removed(shop: ReconciledShop, pattern: str | None) -> dict[Path, bytes]:
     """Remove files, and return their content."""
-    found = [] if pattern is None else Path(Storage.from_environment().root).glob(f"{shop.pipeline.name}/{pattern}")
-    files = {path: path.read_bytes() for path in found if path.is_file()}
+    paths = [] if pattern is None else Path(Storage.from_environment().root).glob(f"{shop.pipeline.name}/{pattern}")
+    files = {path: path.read_bytes() for path in paths if path.is_file()}
     assert files or pattern is None
     for path in files:
         path.unlink()

@@ -332,11 +332,11 @@ def test_what_a_ledger_sends_and_a_person_accepts_is_masked(shop: ReconciledShop
     shop.sql("update warehouse set region = %s where id = 'O21'", f"{SECRET}stays")
     context = shop.judge_and_ask_the_gate()
     alone = judged_alone(shop, context, "O6", "O20", "O21")
-    assert {(one.hop, one.verdict) for one in alone if one.verdict != "matched"} == {
+    assert {(verdict.hop, verdict.verdict) for verdict in alone if verdict.verdict != "matched"} == {
         (LEDGER_HOP, "missing"),
         (STORE_HOP, "mismatched"),
     }
-    assert [one for one in alone if SECRET in str(one)] == []
+    assert [verdict for verdict in alone if SECRET in str(verdict)] == []
     assert plan_window(context).plan is not None
     compensate_window(context, lambda _: None)
     shop.write("warehouse", [lost])  # as its consumer does

@@ -306,9 +306,9 @@ def test_one_row_is_fine_wherever_its_time_was_moved(
     shop.judged(0)
     shop.sql("update warehouse set at = %s where id = 'O100'", (BORN + moved * DAY).isoformat())
 
-    found = [shop.found(shop.judged(day), STORE_HOP) for day in (1, 2)]
+    by_day = [shop.found(shop.judged(day), STORE_HOP) for day in (1, 2)]
 
-    assert found == [{}, {}]
+    assert by_day == [{}, {}]
 
 
 def test_a_row_that_was_met_and_is_gone_is_no_copy(shop: ReconciledShop, days: list[list[Order]]) -> None:

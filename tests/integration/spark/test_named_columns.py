@@ -159,8 +159,8 @@ def test_what_differs_is_found_and_repaired_under_the_names_of_each_point(named:
 
     context = shop.judge_and_ask_the_gate()
     assert {key: verdict for key, (verdict, _) in shop.found(context, LEDGER_HOP).items()} == {"O9": "missing"}
-    found = {key: verdict for key, (verdict, _) in shop.found(context, STORE_HOP).items()}
-    assert found == {"O2": "mismatched", "O4": "missing", "O7": "duplicate"}
+    verdicts = {key: verdict for key, (verdict, _) in shop.found(context, STORE_HOP).items()}
+    assert verdicts == {"O2": "mismatched", "O4": "missing", "O7": "duplicate"}
     assert shop.evidence(context, STORE_HOP, "O2")["values"] == {"amount": "2.50", "place": "EU"}
     with connect(shop.journal) as journal:
         journey = trace_key(journal, shop.pipeline, Storage.from_environment(), from_environment, "O2")

@@ -88,15 +88,15 @@ def test_a_row_is_taken_from_the_columns_of_one_table_into_those_of_the_other(
     before: dict[str, str] = dict(shop.sql("select id, dw::text from dw"))
 
     context = shop.judge_and_ask_the_gate()
-    found = {key: verdict for key, (verdict, _) in shop.found(context, HOP).items()}
-    assert found == {"O2": "mismatched", "O6": "missing", **({"O0": "mismatched"} if semantics == "upsert" else {})}
+    verdicts = {key: verdict for key, (verdict, _) in shop.found(context, HOP).items()}
+    assert verdicts == {"O2": "mismatched", "O6": "missing", **({"O0": "mismatched"} if semantics == "upsert" else {})}
     closed = repair(shop, context)
 
-    assert {key: shop.outcome_of(context, HOP, key) for key in found} == dict.fromkeys(found, ("repaired", None))
+    assert {key: shop.outcome_of(context, HOP, key) for key in verdicts} == dict.fromkeys(verdicts, ("repaired", None))
     assert closed.state is WindowState.CERTIFIED
     after: dict[str, str] = dict(shop.sql("select id, dw::text from dw"))
     assert after["O2"] == before["O2"].replace(",99.00,", ",2.50,")
-    assert {key for key in before if before[key] != after[key]} == found.keys() - {"O6"}
+    assert {key for key in before if before[key] != after[key]} == verdicts.keys() - {"O6"}
     version = 2 if semantics == "upsert" else None
     assert shop.sql(
         'select total::text, "Paid %s"::text, "Re Gion", "Number", "ver %", amount from dw where id = \'O6\''

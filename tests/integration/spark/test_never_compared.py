@@ -47,7 +47,11 @@ def copied(shop: ReconciledShop, raw: str, made: Sequence[Order]) -> None:
 
 def said(shop: ReconciledShop, context: WindowContext) -> list[Incident]:
     with connect(shop.journal) as journal:
-        return [one for one in incidents.of(journal, context.window) if one.kind is IncidentKind.NEVER_COMPARED]
+        return [
+            incident
+            for incident in incidents.of(journal, context.window)
+            if incident.kind is IncidentKind.NEVER_COMPARED
+        ]
 
 
 def test_a_name_that_is_misspelt_at_both_ends_is_said_and_the_certificate_has_it(shop: ReconciledShop) -> None:
@@ -62,7 +66,7 @@ def test_a_name_that_is_misspelt_at_both_ends_is_said_and_the_certificate_has_it
     assert settled_by(incident).startswith("look whether `compare` has the name")
     assert closed.state is WindowState.CERTIFIED
     assert closed.certificate is not None
-    limits = {one["limit"]: one for one in closed.certificate.body["reach"]["cannot_exclude"]}
+    limits = {limit["limit"]: limit for limit in closed.certificate.body["reach"]["cannot_exclude"]}
     assert (limits["never_compared"]["at"], limits["never_compared"]["count"]) == (HOP, 1)
     assert "never_valued" not in shop.manifests(context)["warehouse"]
 
@@ -77,7 +81,7 @@ def test_a_field_that_had_a_value_in_a_window_before_is_not_said_again(shop: Rec
         made = orders(range(day * 10, day * 10 + 3), day)
         copied(shop, raw, [order | ({"note": "kept"} if has_note else {}) for order in made])
         context, closed = shop.whole_way(day)
-        assert [one.detail["columns"] for one in said(shop, context)] == ([["note"]] if day < 2 else [])
+        assert [incident.detail["columns"] for incident in said(shop, context)] == ([["note"]] if day < 2 else [])
         assert closed.state is WindowState.CERTIFIED
 
 

@@ -34,24 +34,24 @@ NUMBERS = (1, 2, 16, 64)
 def window_report(shop: ReconciledShop, context: WindowContext) -> Mapping[str, Any]:
     """Return all that is reported of a window, and the verdict of each key; not how many keys the first pass took out,
     which the filters beside the key index decide."""
-    found = dict(report(shop.journal, context))
-    summaries = json.loads(found.pop("summaries"))
-    del found["verdicts"]
+    numbers = dict(report(shop.journal, context))
+    summaries = json.loads(numbers.pop("summaries"))
+    del numbers["verdicts"]
     committed = as_committed(shop, context)
     verdicts: dict[str, tuple[Mapping[str, str], Findings]] = {
-        hop: (one.verdicts, one.findings) for hop, one in committed.items()
+        hop: (judged.verdicts, judged.findings) for hop, judged in committed.items()
     }
     return {
-        **found,
+        **numbers,
         "summaries": {hop: {**summary, "clean": None} for hop, summary in summaries.items()},
         "verdicts": verdicts,
-        "expected": {hop: sum(one.expected.values()) for hop, one in committed.items()},
+        "expected": {hop: sum(judged.expected.values()) for hop, judged in committed.items()},
     }
 
 
-def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+def differing(numbers: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     """Return the parts of two reports that differ."""
-    return [name for name in other if one[name] != other[name]]
+    return [name for name in other if numbers[name] != other[name]]
 
 
 def counts_of_buckets(shop: ReconciledShop, context: WindowContext) -> dict[str, int]:
@@ -82,7 +82,7 @@ def test_windows_with_faults_of_every_kind_report_the_same_in_any_number_of_buck
         # What the next day finds of this one is what was judged last.
         numbers = sorted(of_buckets, key=next(last).__eq__)
         reports = [judged_in(shop, day, number)[1] for number in numbers]
-        assert [differing(one, reports[0]) for one in reports] == [[]] * len(of_buckets)
+        assert [differing(counts, reports[0]) for counts in reports] == [[]] * len(of_buckets)
         assert reports[0]["findings"].count("\n") > 5
 
 
@@ -102,7 +102,7 @@ def test_truncated_keys_and_merged_runs_report_the_same_in_any_number_of_buckets
         runs = {run.windows: {named_bucket(name)[1] for name in run.files} for run in standing_runs(journal, index)}
     assert runs == {(1,): {4}, (2, 3, 4, 5): {1}}
     at = orders([0], 5)[0]["at"]
-    shop.send([{**one, "at": at} for one in (made[5], made[6], made[39])])
+    shop.send([{**order, "at": at} for order in (made[5], made[6], made[39])])
     shop.trade(orders(range(900, 905), 5))
     cut = shop.open(5)
 
@@ -118,7 +118,7 @@ def test_truncated_keys_and_merged_runs_report_the_same_in_any_number_of_buckets
             shop.journal_sql(f"delete from makewhole.{table} where number = {cut.window.number}")
         shop.journal_sql(f"delete from makewhole.handover where from_number = {cut.window.number}")
 
-    assert [differing(one, reports[0]) for one in reports] == [[]] * len(NUMBERS)
+    assert [differing(numbers, reports[0]) for numbers in reports] == [[]] * len(NUMBERS)
     counts = json.loads(reports[0]["results"])[1][1]
     assert (counts["matched"], counts["missing"], counts["duplicate"]) == (6, 58, 2)
 
@@ -139,7 +139,7 @@ def test_a_small_window_is_read_in_one_bucket(shop: ReconciledShop) -> None:
 
     manifests = shop.manifests(context)
     assert counts_of_buckets(shop, context) == {"outbox": 1, "orders": 1, "warehouse": 1}
-    assert {name for one in manifests.values() for name in one["files"]} == {"00of1"}
+    assert {name for manifest in manifests.values() for name in manifest["files"]} == {"00of1"}
 
 
 @pytest.mark.extended

@@ -36,14 +36,14 @@ def test_a_file_without_remedies_writes_nothing_and_reports_what_would_be_done(s
     assert _contents(shop) == before
     assert shop.sql("select count(*) from pg_namespace where nspname = 'makewhole'") == [(0,)]
     assert closed.state is WindowState.GAPS
-    assert [(one.hop, one.keys, one.actions, one.suggestion.line) for one in _unanswered(shop, context)] == [
+    assert [(hop.hop, hop.keys, hop.actions, hop.suggestion.line) for hop in _unanswered(shop, context)] == [
         (LEDGER_HOP, 2, 2, "missing: produce"),
         (STORE_HOP, 3, 3, "missing: upsert"),
         (STORE_HOP, 1, 1, "duplicate: quarantine"),
         (STORE_HOP, 2, 2, "mismatched: upsert"),
         (STORE_HOP, 1, 1, "unexpected: quarantine"),
     ]
-    assert [sentence for one in _unanswered(shop, context)[:2] for sentence in one.sentences()] == [
+    assert [sentence for hop in _unanswered(shop, context)[:2] for sentence in hop.sentences()] == [
         f"2 missing on {LEDGER_HOP}{NOTHING}",
         "`missing: produce` would send them into orders, from outbox: 2 actions at most",
         f"To switch it on, write `compensation: {{missing: produce}}` on hop {LEDGER_HOP}, or add it to what the hop "
@@ -71,7 +71,7 @@ def test_the_lines_that_are_suggested_are_accepted_and_make_the_window_whole(sho
     verify_window(context, lambda *_: None, patience_seconds=0)
 
     assert planned == {"produce": 2, "quarantine": 1, "upsert": 5}
-    assert sum(one.actions for one in unanswered) == 8
+    assert sum(hop.actions for hop in unanswered) == 8
     assert shop.certify(context).state is WindowState.CERTIFIED
     assert _unanswered(shop, context) == []
     assert sorted(_contents(shop)["warehouse"]) == sorted(_contents(shop)["outbox"])
@@ -84,7 +84,7 @@ def test_what_a_limit_would_refuse_is_reported(shop: ReconciledShop) -> None:
     context, _, closed = _whole_way(shop)
 
     assert closed.state is WindowState.GAPS
-    assert [one.refused_as_a_whole for one in _unanswered(shop, context)] == [
+    assert [hop.refused_as_a_whole for hop in _unanswered(shop, context)] == [
         "2 actions are more than the limit of 1; find out what broke before repairing it, then raise "
         "compensation.limits.actions"
     ]
@@ -176,8 +176,8 @@ def _switch_on(shop: ReconciledShop, unanswered: list[Unanswered]) -> None:
     """Write the lines that were suggested into the file."""
     written = yaml.safe_load(shop.file.read_text())
     hops = {f"{hop['from']}→{hop['to']}": hop for hop in written["hops"]}
-    for one in unanswered:
-        assert one.suggestion.line is not None
-        hops[one.hop].setdefault("compensation", {}).update(yaml.safe_load(one.suggestion.line))
+    for unanswered_hop in unanswered:
+        assert unanswered_hop.suggestion.line is not None
+        hops[unanswered_hop.hop].setdefault("compensation", {}).update(yaml.safe_load(unanswered_hop.suggestion.line))
     shop.file.write_text(yaml.safe_dump(written))
     load_pipeline(shop.file)

@@ -28,7 +28,7 @@ def test_one_more_row_of_a_key_that_a_certified_window_reported_is_reported(
 
     again = shop.judged(1)
 
-    found = {"O5": ("duplicate", "written_before_committed"), "unknown": ("unexpected", "not_in_source")}
-    assert shop.found(again, STORE_HOP) == (found if is_tolerated else {})
+    expected = {"O5": ("duplicate", "written_before_committed"), "unknown": ("unexpected", "not_in_source")}
+    assert shop.found(again, STORE_HOP) == (expected if is_tolerated else {})
     if is_tolerated:
-        assert [shop.evidence(again, STORE_HOP, key)["target_copies"] for key in found] == [3, 2]
+        assert [shop.evidence(again, STORE_HOP, key)["target_copies"] for key in expected] == [3, 2]

@@ -122,10 +122,10 @@ def test_one_snapshot_of_the_topic_serves_every_store(shop: ReconciledShop, monk
     for name in ("warehouse", *STORES):
         shop.write(name, [{**later[0], "at": made[0]["at"]}])  # loaded before the window's end, as its clock has it
 
-    one = fetched_for(shop, monkeypatch, lambda shop: shop.describe(is_observing=True))
+    single = fetched_for(shop, monkeypatch, lambda shop: shop.describe(is_observing=True))
     three = fetched_for(shop, monkeypatch, three_stores)
 
-    assert three == one
+    assert three == single
     assert set(three[0].values()) == {1}
 
 
@@ -154,8 +154,8 @@ def test_a_key_that_was_lost_on_the_way_is_missing_on_one_hop_of_four(shop: Reco
     context, closed = shop.whole_way()
 
     assert closed.state is WindowState.GAPS
-    found = {hop.name: shop.found(context, hop.name) for hop in context.pipeline.hops}
-    assert found == {
+    verdicts = {hop.name: shop.found(context, hop.name) for hop in context.pipeline.hops}
+    assert verdicts == {
         LEDGER_HOP: {"O0": NEVER_SENT},
         "orders→priced": {"O1": NEVER_SENT},
         "priced→shipped": {"O2": NEVER_SENT},

@@ -38,7 +38,7 @@ class Watched:
 @contextmanager
 def watched(shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch, count: Callable[[], int]) -> Iterator[Watched]:
     """Count open sessions in the middle of all work that is carried, on the driver's side."""
-    found, really = Watched(), type(shop.carrier).carry
+    watch, really = Watched(), type(shop.carrier).carry
 
     def carry(carrier: Carrier, tasks: Any, run: Any) -> Any:
         kinds = sorted({type(task).__name__ for task in tasks})
@@ -57,10 +57,10 @@ def watched(shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch, count: Callab
         finally:
             stop.set()
             looking.join()
-            found.seen.extend((kind, most[0]) for kind in kinds)
+            watch.seen.extend((kind, most[0]) for kind in kinds)
 
     monkeypatch.setattr(type(shop.carrier), "carry", carry)
-    yield found
+    yield watch
 
 
 def counter(dsn: str, statement: str) -> Callable[[], int]:

@@ -33,8 +33,8 @@ def test_a_record_of_a_window_comes_from_its_archive_also_when_kafka_deleted_it(
         (STORE_HOP, "O4", "archive"),
         (STORE_HOP, "O5", "archive"),
     ]
-    found = WindowRecords(context).records("orders", [(0, 4), (0, 9)])
-    assert [(record.offset, record.key, record.kept_in) for record in found] == [
+    records = WindowRecords(context).records("orders", [(0, 4), (0, 9)])
+    assert [(record.offset, record.key, record.kept_in) for record in records] == [
         (4, b"O4", PayloadFrom.ARCHIVE),
         (9, b"O101", PayloadFrom.BROKER),
     ]

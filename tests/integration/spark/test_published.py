@@ -45,7 +45,7 @@ def publish(shop: ReconciledShop, context: WindowContext) -> list[Manifest]:
     with connect(shop.journal) as journal:
         done = publish_windows(shop.carrier, journal, context)
     root = Path(root_of(context.pipeline, context.pipeline.publish[0], context.storage)) if done else shop.folder
-    paths = [root / manifest_path(one.number, one.revision) for point in done for one in point.windows]
+    paths = [root / manifest_path(window.number, window.revision) for point in done for window in point.windows]
     return [json.loads(path.read_text()) for path in paths]
 
 
@@ -65,8 +65,8 @@ def certified(shop: ReconciledShop, day: int = 0) -> WindowContext:
 
 def manifests(folder: Path) -> dict[int, Manifest]:
     """Return the newest manifest of each window."""
-    found = [json.loads(path.read_text()) for path in sorted((folder / "manifests").glob("*.json"))]
-    return {manifest["window"]: manifest for manifest in found}
+    documents = [json.loads(path.read_text()) for path in sorted((folder / "manifests").glob("*.json"))]
+    return {manifest["window"]: manifest for manifest in documents}
 
 
 def standing(folder: Path, newest: Mapping[int, Manifest] | None = None) -> pl.DataFrame:

@@ -24,7 +24,7 @@ def report(shop: ReconciledShop, context: WindowContext, run: str) -> dict[str, 
 
 
 def windows_of(reported: dict[str, Any]) -> list[tuple[int, int]]:
-    return [(one["window"], one["revision"]) for one in reported.get("published", ())]
+    return [(window["window"], window["revision"]) for window in reported.get("published", ())]
 
 
 def test_run_whose_own_window_waits_reports_the_older_ones_that_it_publishes(

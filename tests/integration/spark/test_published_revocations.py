@@ -55,8 +55,8 @@ def note(shop: ReconciledShop, context: WindowContext) -> list[ChangedNotice]:
 def point(shop: ReconciledShop) -> PublishedPoint:
     """Return what is published of the shop's topic."""
     with connect(shop.journal) as journal:
-        [one] = published_points(journal, "shop")
-    return one
+        [published] = published_points(journal, "shop")
+    return published
 
 
 def judged_with_gaps(shop: ReconciledShop, day: int = 0) -> WindowContext:

@@ -146,7 +146,7 @@ def test_rows_of_a_purged_ledger_stay_known_while_the_filter_is_the_same(shop: R
     shop.file.write_text(shop.file.read_text().replace(was, now))
     shop.sql("delete from outbox where id = %s", inside[1]["id"])
     again = shop.judge_and_ask_the_gate()
-    found = shop.found(again, HOP)
+    verdicts = shop.found(again, HOP)
 
-    assert inside[1]["id"] not in found
-    assert found["O77"] == ("unexpected", "not_in_source")
+    assert inside[1]["id"] not in verdicts
+    assert verdicts["O77"] == ("unexpected", "not_in_source")

@@ -48,8 +48,8 @@ LOG_REACH = {"from": "log", "chains": [{"points": ["orders", "warehouse"], "from
 def reach(closed: ClosedWindow) -> dict[str, Any]:
     assert closed.state is WindowState.CERTIFIED, closed.reason
     assert closed.certificate is not None
-    found: dict[str, Any] = closed.certificate.body["reach"]
-    return found
+    body: dict[str, Any] = closed.certificate.body["reach"]
+    return body
 
 
 def run(*arguments: str) -> Result:
@@ -60,7 +60,7 @@ def run(*arguments: str) -> Result:
 
 def leader_changed(shop: ReconciledShop, context: WindowContext, **doubts: int) -> None:
     """Write a change of leader as a snapshot finds it: one broker alone never loses its lead."""
-    found = Incident(
+    incident = Incident(
         kind=IncidentKind.LEADER_CHANGED,
         point="orders",
         topic=shop.topic,
@@ -71,7 +71,7 @@ def leader_changed(shop: ReconciledShop, context: WindowContext, **doubts: int) 
         detail={"epochs": [[0, 2], [1, 4]], "before": None, "doubts": doubts},
     )
     with connect(shop.journal) as journal:
-        incidents.put(journal, context.window, [found])
+        incidents.put(journal, context.window, [incident])
 
 
 def test_a_certificate_from_the_ledger_on_says_so_for_each_chain(shop: ReconciledShop) -> None:
@@ -144,12 +144,12 @@ def test_windows_from_the_ledger_and_from_the_log_are_distinguished_in_one_listi
     assert shop.certify(third).state is WindowState.NOT_KNOWN
 
     documents = [json.loads(line) for line in run("windows", "shop", "--json").stdout.splitlines()]
-    assert [(one["state"], (one["certificate"] or {"reach": None})["reach"]) for one in documents] == [
+    assert [(document["state"], (document["certificate"] or {"reach": None})["reach"]) for document in documents] == [
         ("certified", {**LEDGER_REACH, "cannot_exclude": [NOT_IN_LEDGER]}),
         ("certified", {**LOG_REACH, "cannot_exclude": [NOT_IN_LOG]}),
         ("not_known", None),
     ]
-    assert [exit_of(WindowState(one["state"])) for one in documents] == [0, 0, 3]
+    assert [exit_of(WindowState(document["state"])) for document in documents] == [0, 0, 3]
     listed = run("windows", "shop").stdout.splitlines()[1:4]
     assert [[word for word in ("certified", ", from the log", "not_known") if word in line] for line in listed] == [
         ["certified"],

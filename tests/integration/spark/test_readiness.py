@@ -115,7 +115,7 @@ def test_no_window_is_opened_with_a_journal_from_before_its_certificates(shop: R
     [problem] = caught.value.problems
     assert problem.file == "certificates of shop"
     assert "the journal ends before it" in problem.found and "No window can be judged" in problem.found
-    assert "certificates of shop" in {found["file"] for found in document["problems"]}
+    assert "certificates of shop" in {mistake["file"] for mistake in document["problems"]}
 
 
 def test_what_does_not_answer_is_tried_again_and_what_is_wrong_is_not(

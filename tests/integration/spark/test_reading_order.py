@@ -105,11 +105,11 @@ def test_a_window_counts_its_own_rows_while_it_reads_them(
     counted: list[list[int]] = []
 
     def watched(session: Any, point: Any, slices: Sequence[TimeSlice]) -> dict[int, int]:
-        counted.append([one.window for one in slices])
+        counted.append([part.window for part in slices])
         return count_rows(session, point, slices)
 
     def watched_census(session: Any, point: Any, slices: Sequence[TimeSlice]) -> tuple[dict[int, int], RowsAhead]:
-        counted.append([one.window for one in slices])
+        counted.append([part.window for part in slices])
         return count_rows_and_ahead(session, point, slices)
 
     monkeypatch.setattr(export, "count_rows_and_ahead", watched_census)

@@ -31,7 +31,11 @@ def describe(shop: ReconciledShop, duplicates: str | None = "report", **more: An
 def repeated(shop: ReconciledShop, context: WindowContext) -> dict[str, Any]:
     """Return what the window says of its topic; nothing where it does not say it."""
     with connect(shop.journal) as journal:
-        own = [one for one in incidents.of(journal, context.window) if one.kind is IncidentKind.REPEATED_KEYS]
+        own = [
+            incident
+            for incident in incidents.of(journal, context.window)
+            if incident.kind is IncidentKind.REPEATED_KEYS
+        ]
     return {**own[0].detail, "sentence": incident_sentence(own[0])} if own else {}
 
 
@@ -45,22 +49,22 @@ def test_keys_with_several_records_are_reported_by_what_they_are_and_no_verdict_
 
     context, closed = shop.whole_way()
 
-    found = repeated(shop, context)
-    assert {name: found[name] for name in ("keys", "resend", "conflict", "unknown", "records")} == {
+    repeats = repeated(shop, context)
+    assert {name: repeats[name] for name in ("keys", "resend", "conflict", "unknown", "records")} == {
         "keys": 2,
         "resend": 1,
         "conflict": 1,
         "unknown": 0,
         "records": 3,
     }
-    assert [(one["key"], one["repeat"], len(one["places"]), one["before"]) for one in found["first"]] == [
+    assert [(key["key"], key["repeat"], len(key["places"]), key["before"]) for key in repeats["first"]] == [
         ("O3", "resend", 3, []),
         ("O5", "conflict", 2, []),
     ]
-    assert found["sentence"].startswith(
+    assert repeats["sentence"].startswith(
         f"2 keys of {shop.topic} have several records each: 1 sent again with the same values, 1 with other values (at "
     )
-    stored = context.storage.read_parquet(found["files"], ["key", "repeat"])
+    stored = context.storage.read_parquet(repeats["files"], ["key", "repeat"])
     assert stored is not None
     assert sorted(stored.rows()) == [("O3", "resend"), ("O5", "conflict")]
     verdicts = shop.found(context, STORE_HOP)
@@ -87,12 +91,12 @@ def test_a_record_of_a_key_that_a_window_before_had_is_a_second_one(shop: Reconc
     shop.write("warehouse", later)
     second = shop.judged(1)
 
-    found = repeated(shop, second)
-    assert [(one["key"], one["repeat"], len(one["places"]), len(one["before"])) for one in found["first"]] == [
+    repeats = repeated(shop, second)
+    assert [(key["key"], key["repeat"], len(key["places"]), len(key["before"])) for key in repeats["first"]] == [
         ("O2", "resend", 1, 1),
         ("O4", "conflict", 1, 1),
     ]
-    assert (found["keys"], found["records"]) == (2, 2)
+    assert (repeats["keys"], repeats["records"]) == (2, 2)
 
 
 def test_where_the_file_refuses_them_the_window_has_gaps_until_it_does_not(shop: ReconciledShop) -> None:

@@ -270,5 +270,5 @@ def test_a_window_is_judged_again_by_a_changed_file_though_archives_were_removed
         "a compared column": dict.fromkeys(("O4", "O150"), ("undecidable", "unreadable_value")),
         "its filter": dict.fromkeys(("O4", "O150"), ("undecidable", "filter_changed")),
     }
-    found = {**shop.found(again, LEDGER_HOP), **shop.found(again, STORE_HOP)}
-    assert found == not_known.get(what, {})
+    verdicts = {**shop.found(again, LEDGER_HOP), **shop.found(again, STORE_HOP)}
+    assert verdicts == not_known.get(what, {})

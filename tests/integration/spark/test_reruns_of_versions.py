@@ -40,7 +40,7 @@ def test_a_store_with_a_later_version_that_the_filter_excludes_is_mismatched(cha
     made = version([0, 2, 4], 1)
     changes.trade(made)
     assert changes.whole_way()[1].state is WindowState.CERTIFIED
-    moved = [one | {"region": "US"} for one in version([2], 2, 1)]
+    moved = [order | {"region": "US"} for order in version([2], 2, 1)]
     changes.write("outbox", moved)
     changes.send(moved)
     changes.trade(version([8], 1, 1))

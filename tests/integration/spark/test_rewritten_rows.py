@@ -149,9 +149,9 @@ def test_a_further_row_is_a_finding_of_the_window_that_it_is_in_and_not_of_those
         shop.write("warehouse", of_day[1:] if day == 0 and not is_loaded else of_day)
     shop.write("warehouse", [at_day(2.5, first)] * (1 if is_loaded else 2))
 
-    found = [shop.found(shop.judged(day), STORE_HOP) for day in range(4)]
+    by_day = [shop.found(shop.judged(day), STORE_HOP) for day in range(4)]
 
-    assert found == [{} if is_loaded else {"O0": TWICE}, {}, {"O0": TWICE}, {}]
+    assert by_day == [{} if is_loaded else {"O0": TWICE}, {}, {"O0": TWICE}, {}]
 
 
 def test_a_further_row_whose_day_is_long_to_come_is_found_today(shop: ReconciledShop) -> None:
@@ -186,16 +186,16 @@ def test_each_key_is_looked_at_within_a_round(shop: ReconciledShop, monkeypatch:
     days(shop)
     shop.sql("update warehouse set amount = 99, at = at - interval '9 days' where number in (0, 1, 2, 3, 10)")
 
-    found, keys = set[str](), list[int]()
+    keys_of_findings, keys = set[str](), list[int]()
     for day in range(TODAY, TODAY + 10):
         made = orders(range(10 * day, 10 * day + 2), day)
         shop.send(made)
         shop.write("warehouse", made)
         context, _ = shop.whole_way(day)
-        found |= {*shop.found(context, STORE_HOP)}
+        keys_of_findings |= {*shop.found(context, STORE_HOP)}
         keys.append(shop.manifests(context)["warehouse"]["looked_at"][STORE_HOP]["keys"])
 
-    assert found == {"O0", "O1", "O2", "O3", "O10"}
+    assert keys_of_findings == {"O0", "O1", "O2", "O3", "O10"}
     assert max(keys) <= 4  # a share is what a hash makes it
 
 
@@ -303,9 +303,9 @@ def test_a_certificate_says_what_was_looked_at(shop: ReconciledShop, monkeypatch
     context, closed = shop.whole_way(TODAY)
     assert closed.certificate is not None
     assert "looked_at" not in closed.certificate.body["how"]
-    assert "changed_rows" in {one["limit"] for one in closed.certificate.body["reach"]["cannot_exclude"]}
+    assert "changed_rows" in {limit["limit"] for limit in closed.certificate.body["reach"]["cannot_exclude"]}
     with connect(shop.journal) as journal:
-        kinds = {one.kind for one in incidents.of(journal, context.window)}
+        kinds = {incident.kind for incident in incidents.of(journal, context.window)}
     assert IncidentKind.VALUES_NOT_LOOKED_AT in kinds
     shop.sql("create index on warehouse (id)")
     context, _ = shop.whole_way(TODAY)

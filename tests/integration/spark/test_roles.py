@@ -175,9 +175,9 @@ def test_a_window_is_judged_repaired_and_certified_with_the_rights_of_the_page_a
     grant_acls(shop.admin, "replayer", {"orders": shop.topic})
     make_topic(shop.admin, MARKER_TOPIC)
     connect_as("replayer", monkeypatch, sasl_port)
-    found = Readiness()
-    look_at_points(found, shop.pipeline)
-    assert not [problem for problem in found.of(Weight.REPAIRS) if "log" in problem.path]
+    readiness = Readiness()
+    look_at_points(readiness, shop.pipeline)
+    assert not [problem for problem in readiness.of(Weight.REPAIRS) if "log" in problem.path]
     lower_rights(shop, role, monkeypatch)
 
     context = shop.judge_and_ask_the_gate()
@@ -217,9 +217,9 @@ def test_the_detector_judges_a_topic_and_may_not_write_it(
         shop.open()  # nothing is granted yet: an error, and no loss
     grant_acls(shop.admin, "detector", {"orders": shop.topic})
 
-    found = Readiness()
-    look_at_points(found, shop.pipeline)
-    repairs = [problem.found for problem in found.of(Weight.REPAIRS) if problem.file == "pipeline file"]
+    readiness = Readiness()
+    look_at_points(readiness, shop.pipeline)
+    repairs = [problem.found for problem in readiness.of(Weight.REPAIRS) if problem.file == "pipeline file"]
     assert [text for text in repairs if "topic" not in text] == [
         "connection log has no right to Write transactional ids replay-…; repairs write in transactions",
         "connection log has no right to Read groups replay-…; repairs write in transactions",

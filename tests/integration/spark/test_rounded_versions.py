@@ -61,7 +61,7 @@ def versioned(versions: tuple[str, ...]) -> list[Order]:
     return [order | {"version": version} for order, version in zip(orders(range(6)), versions, strict=True)]
 
 
-@pytest.mark.parametrize("rounded", ROUNDED, ids=lambda one: one.type)
+@pytest.mark.parametrize("rounded", ROUNDED, ids=lambda column: column.type)
 def test_a_version_that_the_store_rounds_is_no_older_one(shop: ReconciledShop, rounded: Rounded) -> None:
     described(shop, rounded.type)
     made = versioned(rounded.versions)

@@ -62,8 +62,8 @@ def rows(shop: ReconciledShop, table: str = "warehouse") -> list[str]:
 
 def reasons(shop: ReconciledShop, context: WindowContext) -> dict[tuple[str, str], tuple[str, str | None]]:
     with connect(shop.journal) as journal:
-        found = window_findings.findings(journal, context.window)
-    return {(one.finding.hop, one.finding.key): (one.outcome, one.reason) for one in found}
+        findings = window_findings.findings(journal, context.window)
+    return {(judged.finding.hop, judged.finding.key): (judged.outcome, judged.reason) for judged in findings}
 
 
 def steps(frozen: FreezeResult) -> list[tuple[Remedy, str, str]]:
@@ -75,8 +75,8 @@ def test_a_row_that_a_person_accepted_is_not_put_aside(shop: ReconciledShop) -> 
     context, made = in_the_way(shop)
     shop.certify(context)
     with connect(shop.journal) as journal:
-        found = {one.finding.hop: one.finding for one in window_findings.findings(journal, context.window)}
-    accepted(shop, finding_id(STORE_HOP, found[STORE_HOP].key_hash))
+        by_hop = {judged.finding.hop: judged.finding for judged in window_findings.findings(journal, context.window)}
+    accepted(shop, finding_id(STORE_HOP, by_hop[STORE_HOP].key_hash))
 
     again = shop.judge_and_ask_the_gate()
     frozen = plan_window(again)
@@ -153,9 +153,9 @@ def test_the_row_stays_where_its_topic_would_not_take_the_record_any_more(shop: 
         why = "unfit: its row stays, as its record would not be sent: with its lineage headers the record exceeds"
     with connect(shop.journal) as journal:
         done = list(plan_progress.actions_of(journal, frozen.plan.id))
-    kept = [str(one.refusal) for one in done if one.action.remedy is Remedy.QUARANTINE]
+    kept = [str(acted.refusal) for acted in done if acted.action.remedy is Remedy.QUARANTINE]
     assert [reason[: len(why)] for reason in kept] == [why]
-    assert {one.outcome for one in done} == {"refused"}
+    assert {acted.outcome for acted in done} == {"refused"}
 
 
 @pytest.mark.parametrize("is_loaded", [False, True])

@@ -239,9 +239,9 @@ def test_while_kafka_is_down_a_retry_may_help_and_the_next_try_goes_on(
 
     def walk() -> WindowContext:
         window = shop.ask(request="one run").window if context is None else context.window
-        found = window_context(window, shop.pipeline)
-        shop.judge(found)
-        return found
+        silent = window_context(window, shop.pipeline)
+        shop.judge(silent)
+        return silent
 
     with pytest.raises(TransientError, match="Kafka"):
         walk()

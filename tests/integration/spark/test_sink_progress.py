@@ -101,8 +101,10 @@ def test_what_a_sink_has_passed_is_lost_though_its_group_is_late_and_is_sent_unt
         "its record still stands in front of the sink of warehouse (next_offset of sink_offsets), which would load it "
         "a second time when it goes on; mend the consumer, then run this window again"
     )
-    found = shop.journal_sql("select key, outcome_reason from makewhole.action where outcome = 'refused' order by key")
-    assert found == [("O8", waits), ("O9", waits)]
+    refused = shop.journal_sql(
+        "select key, outcome_reason from makewhole.action where outcome = 'refused' order by key"
+    )
+    assert refused == [("O8", waits), ("O9", waits)]
 
 
 def test_a_sink_of_many_in_one_table_and_the_last_offset_done(shop: ReconciledShop) -> None:
@@ -145,7 +147,9 @@ def test_a_progress_that_cannot_be_says_nothing(
 
     assert closed.state is WindowState.NOT_KNOWN
     assert said in (closed.reason or "")
-    (happening,) = [one for one in happened(shop, context) if one.kind is not IncidentKind.BEGINNING_GONE]
+    (happening,) = [
+        incident for incident in happened(shop, context) if incident.kind is not IncidentKind.BEGINNING_GONE
+    ]
     is_beyond = rows in ([99], [2])
     kind = IncidentKind.PROGRESS_OUT_OF_RANGE if is_beyond else IncidentKind.PROGRESS_UNKNOWN
     assert (happening.kind, happening.lo, happening.detail["records"]) == (kind, 4, 6)
@@ -174,7 +178,7 @@ def test_a_table_that_holds_no_progress_is_refused_when_the_window_is_opened(sho
     describe(shop, table="sink_offset")
     with pytest.raises(ConfigurationError) as nowhere:
         shop.ask()
-    assert [f"{one.path}: {one.found}" for one in nowhere.value.problems] == [
+    assert [f"{problem.path}: {problem.found}" for problem in nowhere.value.problems] == [
         "hops orders→warehouse.progress.table: there is no table sink_offset in the database of warehouse (connection "
         "db)"
     ]
@@ -183,7 +187,7 @@ def test_a_table_that_holds_no_progress_is_refused_when_the_window_is_opened(sho
     describe(shop, partition="partition", topic="at", where='"sink = 5"')
     with pytest.raises(ConfigurationError) as unfit:
         shop.ask()
-    assert [(one.path, one.found) for one in unfit.value.problems] == [
+    assert [(problem.path, problem.found) for problem in unfit.value.problems] == [
         ("hops orders→warehouse.progress.partition", "sink_offsets has no column partition"),
         (
             "hops orders→warehouse.progress.offset",

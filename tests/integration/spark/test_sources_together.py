@@ -86,8 +86,8 @@ def test_an_event_that_another_ledger_had_with_another_value_is_a_conflict_thoug
     made = orders(range(6))
     shop.trade(made)
     shop.sql("update outbox set amount = 0.07 where id = 'O2'")
-    found = shop.found(shop.judge_and_ask_the_gate(), LEDGER_HOP)
-    assert {key: verdict for key, (verdict, _) in found.items()} == {"O2": "mismatched"}
+    verdicts = shop.found(shop.judge_and_ask_the_gate(), LEDGER_HOP)
+    assert {key: verdict for key, (verdict, _) in verdicts.items()} == {"O2": "mismatched"}
 
     day = orders([100], 1)
     shop.trade(day)
@@ -231,9 +231,9 @@ def test_a_row_of_an_event_that_both_topics_have_is_compared_with_them(shop: Rec
     shop.write("warehouse", orders([110], 1))
     set_back(shop, 2, None, "0.07")
     context = shop.judge_and_ask_the_gate(1)
-    found = shop.found(context, STORE_HOP) | shop.found(context, OTHER_HOP)
+    verdicts = shop.found(context, STORE_HOP) | shop.found(context, OTHER_HOP)
 
-    assert {key: verdict for key, (verdict, _) in found.items()} == {"O2": "mismatched"}
+    assert {key: verdict for key, (verdict, _) in verdicts.items()} == {"O2": "mismatched"}
     assert repair(shop, context).state is WindowState.CERTIFIED
     assert amounts(shop, "O2") == ["2.50"]
 
@@ -258,9 +258,9 @@ def test_a_row_of_an_event_that_a_topic_and_a_ledger_have_is_compared_with_both(
     for key in (1, 2):
         set_back(shop, key, None, "9.99")
     context = shop.judge_and_ask_the_gate(1)
-    found = [{key: verdict for key, (verdict, _) in shop.found(context, one).items()} for one in (STORE_HOP, hop)]
+    by_hop = [{key: verdict for key, (verdict, _) in shop.found(context, name).items()} for name in (STORE_HOP, hop)]
 
-    assert found == [{"O1": "mismatched", "O2": "conflict"}] * 2
+    assert by_hop == [{"O1": "mismatched", "O2": "conflict"}] * 2
     assert repair(shop, context).state is WindowState.GAPS
     assert (amounts(shop, "O1"), amounts(shop, "O2")) == (["1.50"], ["9.99"])
 
@@ -279,8 +279,8 @@ def test_a_row_that_a_loader_set_back_gets_the_latest_of_all_topics(shop: Reconc
     set_back(shop, 1, 1, "1.00")
     set_back(shop, 2, 3, "2.90")
     context = shop.judge_and_ask_the_gate(1)
-    found = shop.found(context, STORE_HOP) | shop.found(context, OTHER_HOP)
+    verdicts = shop.found(context, STORE_HOP) | shop.found(context, OTHER_HOP)
 
-    assert {key: verdict for key, (verdict, _) in found.items()} == {"O1": "mismatched", "O2": "mismatched"}
+    assert {key: verdict for key, (verdict, _) in verdicts.items()} == {"O1": "mismatched", "O2": "mismatched"}
     assert repair(shop, context).state is WindowState.CERTIFIED
     assert (amounts(shop, "O1"), amounts(shop, "O2")) == (["1.10"], ["2.00"])

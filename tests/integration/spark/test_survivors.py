@@ -184,7 +184,7 @@ def test_a_resend_of_a_key_that_passes_the_filter_is_contained(shop: ReconciledS
     context = shop.judge_and_ask_the_gate()
     closed = repair(shop, context)
 
-    assert {key: found[1] for key, found in outcomes(shop, context).items()} == {
+    assert {key: outcome[1] for key, outcome in outcomes(shop, context).items()} == {
         (LEDGER_HOP, "O1"): "contained",
         (LEDGER_HOP, "O2"): "contained",
     }
@@ -206,9 +206,9 @@ def test_a_resend_that_the_store_behind_the_filter_has_with_another_value_is_not
     shop.sql("delete from warehouse where id = 'O3'")
     repair(shop, context)
 
-    found = {key: item for (hop, key), item in outcomes(shop, context).items() if hop == LEDGER_HOP}
-    assert found["O1"][1:] == ("open", "warehouse holds other values in amount")
-    assert found["O3"][1:] == ("open", "warehouse does not hold it")
+    by_key = {key: item for (hop, key), item in outcomes(shop, context).items() if hop == LEDGER_HOP}
+    assert by_key["O1"][1:] == ("open", "warehouse holds other values in amount")
+    assert by_key["O3"][1:] == ("open", "warehouse does not hold it")
 
 
 # A plan against itself
@@ -225,7 +225,7 @@ def test_a_row_whose_record_the_plan_produces_is_not_moved_aside(shop: Reconcile
 
     assert [record.key_text for record in shop.read()].count("O2") == 1
     assert amounts(shop, "O2") == ["2.50"]
-    assert {key: found[1:] for key, found in outcomes(shop, context).items()} == {
+    assert {key: outcome[1:] for key, outcome in outcomes(shop, context).items()} == {
         (LEDGER_HOP, "O2"): ("repaired", None),
         (STORE_HOP, "O2"): ("repaired", "orders has it by now"),
     }
@@ -260,7 +260,7 @@ def test_a_row_with_another_value_than_the_produced_record_stays_open(shop: Reco
     closed = repair(shop, context)
 
     assert amounts(shop, "O2") == ["9.00"]
-    assert {key: found[1:] for key, found in outcomes(shop, context).items()} == {
+    assert {key: outcome[1:] for key, outcome in outcomes(shop, context).items()} == {
         (LEDGER_HOP, "O2"): ("open", "warehouse holds other values in amount"),
         (STORE_HOP, "O2"): ("open", "warehouse holds other values in amount"),
     }
@@ -314,8 +314,8 @@ def test_what_a_topic_lost_is_not_produced_where_another_one_was_filled_from_it(
         "twice: copies is filled from orders, and may have had the record before orders lost it (topic_recreated); "
         "look for the key there, and send the record by hand where it lacks it"
     )
-    found = {key: item for (hop, key), item in outcomes(shop, context).items() if hop == LEDGER_HOP}
-    assert found == dict.fromkeys(("O11", "O12"), ("missing", "refused", reason))
+    by_key = {key: item for (hop, key), item in outcomes(shop, context).items() if hop == LEDGER_HOP}
+    assert by_key == dict.fromkeys(("O11", "O12"), ("missing", "refused", reason))
 
 
 def _overwriting(shop: ReconciledShop, made: list[Order]) -> list[Order]:

@@ -19,7 +19,7 @@ class Leader:
         self.ends = ends
 
     def end_of_leader_epoch(self, partition: int, epoch: int) -> EpochEnd | None:
-        known = [one for one in self.ends if one <= epoch]
+        known = [end for end in self.ends if end <= epoch]
         return EpochEnd(max(known), self.ends[max(known)]) if known else None
 
 

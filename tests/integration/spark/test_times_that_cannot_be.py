@@ -32,7 +32,7 @@ def sentences(shop: ReconciledShop, context: WindowContext, kind: IncidentKind) 
     assert shown.exit_code == 0, shown.output
     document = json.loads(shown.output.splitlines()[-1])
     assert document["window"] == context.window.number
-    return [one["message"] for one in document["incidents"] if one["kind"] == kind.value]
+    return [incident["message"] for incident in document["incidents"] if incident["kind"] == kind.value]
 
 
 def send_stamped(shop: ReconciledShop, made: list[Order], stamp: int) -> None:
@@ -53,7 +53,7 @@ def test_rows_that_no_window_will_reach_are_counted_and_said(shop: ReconciledSho
     shop.describe()
     made = orders(range(6))
     shop.trade(made)
-    never = [one | {"at": at} for one, at in zip(orders(range(10, 12)), ("9999-12-31", "2099-01-01"), strict=True)]
+    never = [order | {"at": at} for order, at in zip(orders(range(10, 12)), ("9999-12-31", "2099-01-01"), strict=True)]
     shop.write("outbox", never)
     context, closed = shop.whole_way()
     assert closed.state is WindowState.CERTIFIED
@@ -67,7 +67,7 @@ def test_rows_that_no_window_will_reach_are_counted_and_said(shop: ReconciledSho
     limit = "2 rows of outbox with times that no window reaches, from 2099-01-01 00:00:00+00 to 9999-12-31 00:00:00+00"
     assert limit in shown
     assert closed.certificate is not None
-    limits = {one["limit"]: one["message"] for one in closed.certificate.body["reach"]["cannot_exclude"]}
+    limits = {reason["limit"]: reason["message"] for reason in closed.certificate.body["reach"]["cannot_exclude"]}
     assert limits["times_ahead"] == limit
     explained = CliRunner(env={"COLUMNS": "600"}).invoke(app, ["explain", "shop", "O11"]).output
     assert "no window reaches its time" in explained
@@ -98,15 +98,15 @@ def test_a_log_without_its_beginning_and_with_stamps_in_seconds_asks_for_a_start
     shop.write("warehouse", [*old, *new])
     shop.delete_records({0: 20})
     context = shop.judge_and_ask_the_gate()
-    assert shop.found(context, LEDGER_HOP) == {one["id"]: OLDER for one in old}
-    assert shop.found(context, STORE_HOP) == {one["id"]: OLDER for one in old}
+    assert shop.found(context, LEDGER_HOP) == {order["id"]: OLDER for order in old}
+    assert shop.found(context, STORE_HOP) == {order["id"]: OLDER for order in old}
     assert written(shop, context) == 0
     closed = shop.certify(context)
     assert closed.state is WindowState.NOT_KNOWN
     assert "has a timestamp that cannot be" in (closed.reason or "")
     assert "Write `start:` into the pipeline's file" in (closed.reason or "")
     with connect(shop.journal) as journal:
-        kinds = {one.kind for one in incidents.of(journal, context.window)}
+        kinds = {incident.kind for incident in incidents.of(journal, context.window)}
     assert kinds == {IncidentKind.BEGINNING_GONE, IncidentKind.BASELINE_UNKNOWN}
 
     shop.describe(start=(BORN + timedelta(hours=1)).isoformat(), ledger_hop=PRODUCE)
@@ -122,7 +122,7 @@ def test_a_whole_log_with_stamps_in_seconds_does_not_say_how_old_it_is(shop: Rec
     send_stamped(shop, made[3:], IN_SECONDS)
     shop.write("warehouse", made[3:])
     context = shop.judge_and_ask_the_gate()
-    assert shop.found(context, LEDGER_HOP) == {one["id"]: OLDER for one in made[:3]}
+    assert shop.found(context, LEDGER_HOP) == {order["id"]: OLDER for order in made[:3]}
     assert written(shop, context) == 0
     assert shop.certify(context).state is WindowState.NOT_KNOWN
 

@@ -180,7 +180,7 @@ def test_nothing_is_written_where_the_log_behind_the_window_is_gone(
     )
     assert held(shop, "O3") == 0
     if moment == "before the plan":
-        assert (frozen.plan, [one.refusal for one in frozen.refusals]) == (None, [refusal])
+        assert (frozen.plan, [refused.refusal for refused in frozen.refusals]) == (None, [refusal])
     else:
         verify(context)
         assert shop.outcome_of(context, STORE_HOP, "O3") == ("refused", str(refusal))

@@ -77,7 +77,11 @@ def new_producer(shop: ReconciledShop) -> raw.ProducerId:
 
 def repeated(shop: ReconciledShop, context: WindowContext) -> dict[str, Any]:
     with connect(shop.journal) as journal:
-        (own,) = [one for one in incidents.of(journal, context.window) if one.kind is IncidentKind.REPEATED_KEYS]
+        (own,) = [
+            incident
+            for incident in incidents.of(journal, context.window)
+            if incident.kind is IncidentKind.REPEATED_KEYS
+        ]
     return {**own.detail, "sentence": incident_sentence(own)}
 
 
@@ -92,8 +96,10 @@ def test_a_topic_without_a_key_is_deduplicated_by_sequence(shop: ReconciledShop)
 
     context, closed = shop.whole_way()
 
-    found = repeated(shop, context)
-    assert {name: found[name] for name in ("keys", "resend", "conflict", "records", "by_sequence", "not_numbered")} == {
+    repeats = repeated(shop, context)
+    assert {
+        name: repeats[name] for name in ("keys", "resend", "conflict", "records", "by_sequence", "not_numbered")
+    } == {
         "keys": 5,
         "resend": 5,
         "conflict": 0,
@@ -101,10 +107,10 @@ def test_a_topic_without_a_key_is_deduplicated_by_sequence(shop: ReconciledShop)
         "by_sequence": True,
         "not_numbered": 0,
     }
-    first = next(one for one in found["first"] if json.loads(one["key"])[3] == "0")
+    first = next(key for key in repeats["first"] if json.loads(key["key"])[3] == "0")
     assert json.loads(first["key"]) == [str(careless.id), "0", "0", "0"]
     assert (first["places"], first["before"]) == (["0:0", "0:10"], [])
-    assert found["sentence"].startswith(f"5 sequences of {shop.topic} have several records each: 5 sent again ")
+    assert repeats["sentence"].startswith(f"5 sequences of {shop.topic} have several records each: 5 sent again ")
     assert (closed.state, closed.reason) == (WindowState.CERTIFIED, None)
     assert closed.certificate is not None
     assert closed.certificate.body["hops"]["orders"]["source_keys"] == 10
@@ -114,9 +120,9 @@ def test_a_topic_without_a_key_is_deduplicated_by_sequence(shop: ReconciledShop)
 
     send_numbered(shop, range(2, 4), careless, sequence=2, day=1)
     later, closed = shop.whole_way(1)
-    found = repeated(shop, later)
-    assert (found["keys"], found["records"], closed.state) == (2, 2, WindowState.CERTIFIED)
-    assert [(one["places"], one["before"]) for one in found["first"]] == [(["0:15"], ["0:2"]), (["0:16"], ["0:3"])]
+    repeats = repeated(shop, later)
+    assert (repeats["keys"], repeats["records"], closed.state) == (2, 2, WindowState.CERTIFIED)
+    assert [(key["places"], key["before"]) for key in repeats["first"]] == [(["0:15"], ["0:2"]), (["0:16"], ["0:3"])]
 
 
 def test_a_record_without_a_producer_id_is_not_known_to_be_the_first(shop: ReconciledShop) -> None:
@@ -166,9 +172,9 @@ def test_a_topic_alone_has_a_business_key_too_and_another_value_is_a_conflict(sh
     made = orders(range(4))
     shop.send([*made, made[1], made[2] | {"amount": "77.00"}])
     context, closed = shop.whole_way()
-    found = repeated(shop, context)
-    assert (found["resend"], found["conflict"], closed.state) == (1, 1, WindowState.CERTIFIED)
-    assert "by_sequence" not in found
+    repeats = repeated(shop, context)
+    assert (repeats["resend"], repeats["conflict"], closed.state) == (1, 1, WindowState.CERTIFIED)
+    assert "by_sequence" not in repeats
     shown = CliRunner().invoke(app, ["explain", "shop", "O2"], env={"COLUMNS": "300"})
     assert (shown.exit_code, shown.output.count("77.00")) == (0, 1)
     shown = CliRunner().invoke(app, ["findings", "shop"], env={"COLUMNS": "300"})

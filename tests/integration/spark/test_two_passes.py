@@ -77,25 +77,27 @@ class History:
 
     def _take(self, day: int, by_fate: dict[str, list[Order]]) -> None:
         shop = self.shop
-        shop.write("outbox", [one for fate, many in by_fate.items() if fate not in _UNLISTED for one in many])
-        sent = [one for fate, many in by_fate.items() if fate not in _UNSENT for one in many]
-        shop.send([one for one in sent if one not in by_fate["no value anywhere"]])
-        shop.send([{**one, "amount": None} for one in by_fate["no value anywhere"]])
+        shop.write("outbox", [order for fate, many in by_fate.items() if fate not in _UNLISTED for order in many])
+        sent = [order for fate, many in by_fate.items() if fate not in _UNSENT for order in many]
+        shop.send([order for order in sent if order not in by_fate["no value anywhere"]])
+        shop.send([{**order, "amount": None} for order in by_fate["no value anywhere"]])
         shop.send(by_fate["sent twice"])
-        shop.send([{**one, "amount": "0.01"} for one in by_fate["with other values"]])
+        shop.send([{**order, "amount": "0.01"} for order in by_fate["with other values"]])
         shop.send(by_fate["with the header of a plan"], headers=_PLAN)
         for fates, is_committed in ((("aborted", "aborted and sent"), False), (("sent in a transaction",), True)):
-            if open_ones := [one for fate in fates for one in by_fate[fate]]:
+            if open_ones := [order for fate in fates for order in by_fate[fate]]:
                 shop.end_transaction(shop.begin_transaction(open_ones), is_committed=is_committed)
-        self._load([one for fate, many in by_fate.items() if fate not in _UNLOADED for one in many])
+        self._load([order for fate, many in by_fate.items() if fate not in _UNLOADED for order in many])
         self._load(by_fate["loaded twice"])
-        self._load([at_day(day - 0.4, one) for one in (*by_fate["loaded twice, once early"], *by_fate["loaded early"])])
-        self._load([at_day(day + 1.2, one) for one in by_fate["loaded with the time of the day after"]])
-        self._load([{**one, "amount": "0.02"} for one in by_fate["other value"]])
-        self._load([{**one, "amount": None} for fate in ("no value", "no value anywhere") for one in by_fate[fate]])
-        self._load([{**one, "at": None} for one in by_fate["no time"]])
+        self._load(
+            [at_day(day - 0.4, order) for order in (*by_fate["loaded twice, once early"], *by_fate["loaded early"])]
+        )
+        self._load([at_day(day + 1.2, order) for order in by_fate["loaded with the time of the day after"]])
+        self._load([{**order, "amount": "0.02"} for order in by_fate["other value"]])
+        self._load([{**order, "amount": None} for fate in ("no value", "no value anywhere") for order in by_fate[fate]])
+        self._load([{**order, "at": None} for order in by_fate["no time"]])
         self.later.append(lambda: self._load(by_fate["loaded the day after"]))
-        self.later.append(lambda: shop.send([at_day(day + 1.3, one) for one in by_fate["sent the day after"]]))
+        self.later.append(lambda: shop.send([at_day(day + 1.3, order) for order in by_fate["sent the day after"]]))
 
     def _load(self, rows: list[Order]) -> None:
         for table in ("warehouse", "archive"):
@@ -176,17 +178,19 @@ def _check(shop: ReconciledShop, context: WindowContext, *, looks_all_up: bool) 
     assert committed == otherwise(shop, context, looks_all_up=False)
     if looks_all_up:
         whole = otherwise(shop, context, looks_all_up=True)
-        assert {hop: _differing(found, whole[hop]) for hop, found in committed.items()} == {
+        assert {hop: _differing(judged, whole[hop]) for hop, judged in committed.items()} == {
             hop: {} for hop in committed
         }
-        assert {hop: found.digest for hop, found in committed.items()} == {hop: whole[hop].digest for hop in committed}
-    return sum(len(found.verdicts) - len(found.findings) for found in committed.values())
+        assert {hop: judged.digest for hop, judged in committed.items()} == {
+            hop: whole[hop].digest for hop in committed
+        }
+    return sum(len(judged.verdicts) - len(judged.findings) for judged in committed.values())
 
 
-def _differing(found: Judged, whole: Judged) -> dict[str, tuple[Outcome | None, Outcome | None]]:
+def _differing(judged: Judged, whole: Judged) -> dict[str, tuple[Outcome | None, Outcome | None]]:
     """Return the keys with another verdict or cause, with both."""
-    one, other = _outcomes(found), _outcomes(whole)
-    return {key: (one.get(key), other.get(key)) for key in {*one, *other} if one.get(key) != other.get(key)}
+    first, other = _outcomes(judged), _outcomes(whole)
+    return {key: (first.get(key), other.get(key)) for key in {*first, *other} if first.get(key) != other.get(key)}
 
 
 def _outcomes(judged: Judged) -> dict[str, Outcome]:

@@ -140,7 +140,7 @@ class Versions:
             is_committed = fate == "sent in a transaction"
             shop.end_transaction(shop.begin_transaction(open_ones), is_committed=is_committed)
             sent = [] if is_committed else sent
-        sent = [one for one in sent if one not in left_out.get(fate, ())]
+        sent = [version for version in sent if version not in left_out.get(fate, ())]
         if fate == "sent in another order":
             sent.reverse()
         if fate == "sent into two partitions":
@@ -165,7 +165,7 @@ class Versions:
     def _load(self, rows: Iterable[Order]) -> None:
         """Put rows into the store, in the place of those of their keys."""
         rows = list(rows)
-        for key in {one["id"] for one in rows}:
+        for key in {row["id"] for row in rows}:
             self.shop.sql("delete from warehouse where id = %s", key)
         self.shop.write("warehouse", rows)
 

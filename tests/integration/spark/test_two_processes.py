@@ -24,8 +24,8 @@ def test_what_is_committed_first_stands_and_is_what_both_report(shop: Reconciled
             return reconcile(shop.carrier, journal, context)
 
     with ThreadPoolExecutor(2) as pool:
-        one, other = pool.map(compare, range(2))
+        first, other = pool.map(compare, range(2))
 
     with connect(shop.journal) as journal:
-        assert hop_results.results(journal, context.window) == one
-    assert {hop: result.files for hop, result in other.items()} == {hop: result.files for hop, result in one.items()}
+        assert hop_results.results(journal, context.window) == first
+    assert {hop: result.files for hop, result in other.items()} == {hop: result.files for hop, result in first.items()}

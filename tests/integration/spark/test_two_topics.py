@@ -50,7 +50,7 @@ def leader_changed(shop: ReconciledShop, context: WindowContext, point: str, **d
     """Write a change of leader as a snapshot finds it: one broker alone never loses its lead."""
     part = context.window.ranges[point][0]
     detail = {"epochs": [[0, 2], [1, 4]], "before": None, **({"doubts": doubts} if doubts else {})}
-    found = Incident(
+    incident = Incident(
         kind=IncidentKind.LEADER_CHANGED,
         point=point,
         topic=part.topic,
@@ -61,7 +61,7 @@ def leader_changed(shop: ReconciledShop, context: WindowContext, point: str, **d
         detail=detail,
     )
     with connect(shop.journal) as journal:
-        incidents.put(journal, context.window, [found])
+        incidents.put(journal, context.window, [incident])
 
 
 def test_each_of_two_topics_is_judged_and_only_the_first_is_taken_at_its_word(shop: ReconciledShop) -> None:
@@ -112,7 +112,7 @@ def test_a_change_of_leader_blocks_in_the_first_topic_alone(shop: ReconciledShop
     assert closed.certificate is not None
     reach = closed.certificate.body["reach"]
     assert (reach["from"], reach["chains"]) == ("log", [{"points": ["raw", "orders", "warehouse"], "from": "log"}])
-    assert [(one["limit"], one["at"]) for one in reach["cannot_exclude"]] == [("not_in_log", "raw")]
+    assert [(limit["limit"], limit["at"]) for limit in reach["cannot_exclude"]] == [("not_in_log", "raw")]
 
     again = shop.judge_and_ask_the_gate()
     leader_changed(shop, again, "raw", few_copies=1)
@@ -123,5 +123,7 @@ def test_a_change_of_leader_blocks_in_the_first_topic_alone(shop: ReconciledShop
     leader_changed(shop, third, "raw", few_copies=1)
     accepted = shop.certify(third)
     assert accepted.certificate is not None
-    limits = [(one["limit"], one["at"], one["count"]) for one in accepted.certificate.body["reach"]["cannot_exclude"]]
+    limits = [
+        (limit["limit"], limit["at"], limit["count"]) for limit in accepted.certificate.body["reach"]["cannot_exclude"]
+    ]
     assert limits == [("not_in_log", "raw", None), ("leader_changed", "raw", 1)]

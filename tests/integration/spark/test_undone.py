@@ -78,7 +78,7 @@ def test_an_undone_window_is_open_until_it_is_repaired_again(shop: ReconciledSho
         evidence = read_evidence(journal, first.storage, "shop", believed_keys())
     checked = check_chain(evidence)
     assert (checked.problems, checked.uncertified, checked.signed_from) == ([], [], 1)
-    assert [(one.kind, one.revision, one.revokes) for one in evidence.entries] == [
+    assert [(entry.kind, entry.revision, entry.revokes) for entry in evidence.entries] == [
         ("certificate", 1, None),
         ("certificate", 2, None),
         ("revocation", 1, 1),

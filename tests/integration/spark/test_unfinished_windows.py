@@ -26,11 +26,11 @@ def older(shop: ReconciledShop, day: int, asked_by: str = "tonight", *active: st
         return find_older(journal, shop.pipeline, request, asked_by, lambda run: run in active)
 
 
-def go_on(shop: ReconciledShop, found: OlderWindow, asked_by: str = "tonight") -> WindowContext:
+def go_on(shop: ReconciledShop, night: OlderWindow, asked_by: str = "tonight") -> WindowContext:
     """Take a window up as the run does that was started for it."""
-    bounds = found.window.bounds
+    bounds = night.window.bounds
     with connect(shop.journal) as journal:
-        continuations.put(journal, found.window, found.run, asked_by)
+        continuations.put(journal, night.window, night.run, asked_by)
     with connect(shop.journal) as journal:
         window = continue_window(journal, shop.pipeline, bounds.number, bounds.revision).window
     return window_context(window, shop.pipeline)
@@ -57,15 +57,15 @@ def test_a_window_in_error_is_finished_from_its_last_committed_step_and_then_the
     with pytest.raises(RefusedError, match=r"window 1 .* was never compared"):
         shop.open(1)
 
-    found = older(shop, 1)
-    assert found is not None
-    assert str(found) == (
+    window = older(shop, 1)
+    assert window is not None
+    assert str(window) == (
         f"window 1 (the beginning to {(BORN + DAY).isoformat()}) of shop was left unfinished and is gone on with by "
         "run continue__shop__1.1__1; this run's own window comes after it"
     )
-    again = go_on(shop, found)
+    again = go_on(shop, window)
     assert (again.window.number, again.window.revision, state(shop, again.window)) == (1, 1, WindowState.OPEN)
-    waited_for = older(shop, 1, "tonight", found.run)
+    waited_for = older(shop, 1, "tonight", window.run)
     assert waited_for is not None and waited_for.is_worked_on
     assert shop.snapshot(again) == []
     shop.reconcile(again)
@@ -76,7 +76,9 @@ def test_a_window_in_error_is_finished_from_its_last_committed_step_and_then_the
     second, closed = shop.whole_way(1)
     assert (second.window.number, second.window.start, closed.state) == (2, BORN + DAY, WindowState.CERTIFIED)
     with connect(shop.journal) as journal:
-        assert [(one.run, one.asked_by) for one in continuations.of(journal, again.window)] == [(found.run, "tonight")]
+        assert [
+            (continuation.run, continuation.asked_by) for continuation in continuations.of(journal, again.window)
+        ] == [(window.run, "tonight")]
 
 
 def test_a_window_whose_run_ended_in_the_middle_is_gone_on_with(shop: ReconciledShop) -> None:
@@ -84,10 +86,10 @@ def test_a_window_whose_run_ended_in_the_middle_is_gone_on_with(shop: Reconciled
     left = shop.open(0)
     assert state(shop, left.window) is WindowState.OPEN
 
-    found = older(shop, 1)
+    window = older(shop, 1)
 
-    assert found is not None
-    assert (found.window.bounds.number, found.is_worked_on) == (1, False)
+    assert window is not None
+    assert (window.window.bounds.number, window.is_worked_on) == (1, False)
     with connect(shop.journal) as journal:
         ((opened_by,),) = shop_rows(shop, "select request from makewhole.window")
         busy = find_older(
@@ -107,9 +109,9 @@ def test_a_window_that_fails_again_is_tried_by_every_run_and_those_after_it_wait
     shop.certify(shop.open(0))
 
     for night, run in enumerate(("continue__shop__1.1__1", "continue__shop__1.1__2"), start=1):
-        found = older(shop, night, f"night {night}")
-        assert found is not None and found.run == run
-        shop.certify(go_on(shop, found, f"night {night}"))
+        window = older(shop, night, f"night {night}")
+        assert window is not None and window.run == run
+        shop.certify(go_on(shop, window, f"night {night}"))
         with pytest.raises(RefusedError, match=rf"was gone on with by run {run} and was left again .* No later window"):
             older(shop, night, f"night {night}")
 
@@ -131,9 +133,9 @@ def test_a_gate_that_could_not_answer_is_asked_again_and_holds_up_no_later_windo
     assert shop.certify(first).state is WindowState.ERROR
     shop.trade(orders(range(100, 110), 1))
 
-    found = older(shop, 1)
-    assert found is not None and found.window.is_compared
-    again = go_on(shop, found)
+    window = older(shop, 1)
+    assert window is not None and window.window.is_compared
+    again = go_on(shop, window)
     shop.certify(again)
     assert older(shop, 1) is None, "it failed again, and the own window is opened all the same"
     second, closed = shop.whole_way(1)

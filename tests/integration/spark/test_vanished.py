@@ -86,7 +86,7 @@ def test_a_row_that_a_certified_window_met_before_its_record_and_that_is_gone_ha
     first, made, ahead = orders([2]), orders([4, 6, 8]), orders([900], day)
     shop.send([*first, *ahead, *(orders([4, 6, 8], day) if is_ahead else made)])
     shop.write("warehouse", [*first, *ahead, *made])
-    assert [shop.whole_way(one)[1].state for one in range(day)] == [WindowState.CERTIFIED] * day
+    assert [shop.whole_way(night)[1].state for night in range(day)] == [WindowState.CERTIFIED] * day
     shop.sql("delete from warehouse where id in ('O4', 'O8')")
 
     context, closed = shop.whole_way(day)

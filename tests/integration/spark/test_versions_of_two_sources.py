@@ -107,9 +107,9 @@ def test_what_lacks_or_is_stale_gets_the_latest_of_both(shop: ReconciledShop, ki
     two.bring([*A_DAY[0], in_both[0]], [*A_DAY[1], in_both[1]])
     two.load([A_DAY[0][0], A_DAY[1][1], A_DAY[0][2], A_DAY[1][2]])
     context = shop.judge_and_ask_the_gate()
-    found = two.found(context)
-    assert [one.pop("O5")[0] for one in found] == ["missing", "missing"]
-    assert found == ({"O2": STALE}, {"O1": STALE})
+    verdicts = two.found(context)
+    assert [of_store.pop("O5")[0] for of_store in verdicts] == ["missing", "missing"]
+    assert verdicts == ({"O2": STALE}, {"O1": STALE})
 
     closed = repair(shop, context)
 
@@ -230,9 +230,9 @@ def test_without_versions_a_row_that_neither_has_is_not_certified(shop: Reconcil
         set_back(shop, key, None, "0.07")
     context = shop.judge_and_ask_the_gate(1)
 
-    found = [{key: verdict for key, (verdict, _) in one.items()} for one in two.found(context)]
+    by_store = [{key: verdict for key, (verdict, _) in of_store.items()} for of_store in two.found(context)]
 
-    assert found == [{"O1": "mismatched", "O2": "mismatched"}, {"O2": "mismatched", "O4": "mismatched"}]
+    assert by_store == [{"O1": "mismatched", "O2": "mismatched"}, {"O2": "mismatched", "O4": "mismatched"}]
     assert repair(shop, context).state is WindowState.CERTIFIED
     assert two.rows() == [(f"O{key}", f"{key}.50", 1) for key in range(1, 5)]
 

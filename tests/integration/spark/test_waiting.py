@@ -31,8 +31,8 @@ PASSED = ("missing", "committed_before_written")
 WAITING = ("pending", "not_yet_consumed")
 
 
-def all_of(found: Sequence[Order], verdict: tuple[str, str]) -> Found:
-    return {order["id"]: verdict for order in found}
+def all_of(waiting: Sequence[Order], verdict: tuple[str, str]) -> Found:
+    return {order["id"]: verdict for order in waiting}
 
 
 def happened(shop: ReconciledShop, context: WindowContext) -> list[Incident]:
@@ -93,7 +93,7 @@ def test_a_partition_that_stands_is_reported_and_after_a_day_what_is_behind_it_i
 
     frozen = plan_window(third)
     assert frozen.plan is None
-    assert [one.refusal for one in frozen.refusals] == [
+    assert [refused.refusal for refused in frozen.refusals] == [
         Refusal(
             RefusalCode.OTHER,
             "its record still stands in front of group loader, which would load it a second time when it goes on; mend "
@@ -145,7 +145,9 @@ def test_an_offset_that_the_log_does_not_have_proves_nothing(shop: ReconciledSho
     assert closed.state is WindowState.NOT_KNOWN
     assert where in (closed.reason or "")
     assert shop.found(context, STORE_HOP) == all_of(made[6:], WAITING)
-    (happening,) = [one for one in happened(shop, context) if one.kind is not IncidentKind.BEGINNING_GONE]
+    (happening,) = [
+        incident for incident in happened(shop, context) if incident.kind is not IncidentKind.BEGINNING_GONE
+    ]
     assert (happening.kind, happening.lo) == (IncidentKind.GROUP_OUT_OF_RANGE, 4)
     assert happening.detail == {"group": "loader", "committed": offset, "records": 6, "log": [4, 10]}
 
@@ -183,7 +185,7 @@ def test_a_group_that_stands_where_it_stood_before_its_log_was_cut_off_has_one_w
         incidents.put(journal, second.window, [cut])
     shop.judge(second)
     assert shop.found(second, STORE_HOP) == {"O101": PASSED, "O105": WAITING}
-    assert [one.kind for one in happened(shop, second)] == [IncidentKind.TRUNCATED]
+    assert [incident.kind for incident in happened(shop, second)] == [IncidentKind.TRUNCATED]
     shop.validate(second)
     shop.certify(second)
 
@@ -204,7 +206,7 @@ def test_a_group_whose_offsets_expired_is_noticed_though_nothing_new_came(shop: 
     shop.let_pass(DAY * 1.01)
     second, closed = shop.whole_way(1)
     assert shop.found(second, STORE_HOP) == all_of(made[6:], LOST)
-    assert [one.kind for one in happened(shop, second)] == [IncidentKind.GROUP_UNKNOWN]
+    assert [incident.kind for incident in happened(shop, second)] == [IncidentKind.GROUP_UNKNOWN]
     assert closed.state is WindowState.NOT_KNOWN
 
     third, closed = shop.whole_way(2)
@@ -230,7 +232,7 @@ def test_a_transaction_that_stays_open_ends_in_a_loss_that_is_not_sent_again(sho
     assert shop.found(again, LEDGER_HOP) == all_of(made[8:], ("missing", "not_committed"))
     assert closed.state is WindowState.GAPS
     assert shop.evidence(again, LEDGER_HOP, "O8")["open"] == ["0:8"]
-    assert [one.refusal for one in plan_window(again).refusals] == [
+    assert [refused.refusal for refused in plan_window(again).refusals] == [
         Refusal(
             RefusalCode.OTHER,
             f"its record is in or behind an open transaction (0:{at}) and may yet be committed; end the transaction, "

@@ -30,8 +30,8 @@ def hurried(journal: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def shown(journal: str) -> str | None:
     with connect(journal) as session:
-        found = step_progress.of_run(session, "nightly", "tonight")
-    return None if found is None else f"{found.step}: {found.sentence()}"
+        progress = step_progress.of_run(session, "nightly", "tonight")
+    return None if progress is None else f"{progress.step}: {progress.sentence()}"
 
 
 def wait_for(journal: str, text: str) -> None:
@@ -107,10 +107,10 @@ def test_the_tasks_of_spark_are_counted_while_they_run(spark: SparkSession) -> N
 
     def watching(counts: module.TaskCounts) -> AbstractContextManager[None]:
         def noted() -> tuple[int, int] | None:
-            found = counts()
-            if found is not None:
-                seen.append(found)
-            return found
+            count = counts()
+            if count is not None:
+                seen.append(count)
+            return count
 
         return WATCH(noted)
 

@@ -21,11 +21,11 @@ def pretend(
 ) -> None:
     """Write an incident as if the log had been found so: one broker alone truncates nothing."""
     topic_id = context.window.ranges["orders"][0].topic_id
-    found = Incident(
+    incident = Incident(
         kind=kind, point="orders", topic=shop.topic, topic_id=topic_id, partition=0, lo=lo, hi=hi, detail=detail
     )
     with connect(shop.journal) as journal:
-        incidents.put(journal, context.window, [found])
+        incidents.put(journal, context.window, [incident])
 
 
 def test_keys_and_rows_whose_record_may_have_expired_are_undecidable_and_never_missing(shop: ReconciledShop) -> None:
@@ -113,9 +113,9 @@ def test_a_record_that_differs_from_its_ledger_may_not_be_the_only_one(shop: Rec
     shop.delete_records({0: 3})
     shop.judge(context)
 
-    found = shop.found(context, LEDGER_HOP)
+    verdicts = shop.found(context, LEDGER_HOP)
 
-    assert found == dict.fromkeys(("O0", "O1", "O2"), EXPIRED) | {"O5": ("duplicate", "retry_without_idempotence")}
+    assert verdicts == dict.fromkeys(("O0", "O1", "O2"), EXPIRED) | {"O5": ("duplicate", "retry_without_idempotence")}
 
 
 def test_a_record_of_another_value_may_follow_one_that_expired(shop: ReconciledShop) -> None:
@@ -184,7 +184,9 @@ def test_truncated_keys_are_judged_again_once_and_their_copies_count_no_more(sho
     evidence = shop.evidence(second, LEDGER_HOP, "O8")
     assert (evidence["values"], evidence["truncated"][0]["lo"]) == ({"amount": "8.50"}, 7)
     with connect(shop.journal) as journal:
-        (cut,) = [one for one in incidents.of(journal, second.window) if one.kind is IncidentKind.TRUNCATED]
+        (cut,) = [
+            incident for incident in incidents.of(journal, second.window) if incident.kind is IncidentKind.TRUNCATED
+        ]
     assert (cut.detail["keys"], cut.detail["seen_again"]) == (3, 1)
 
     shop.validate(second)
@@ -277,5 +279,5 @@ def test_a_finding_carries_what_the_numbering_of_its_producers_says(shop: Reconc
     evidence = shop.evidence(context, LEDGER_HOP, "O3")
     (first,) = evidence["elsewhere_producers"]
     assert (first["place"], first["sequence"]) == ("0:3", 3)
-    said = {one["producer_id"]: one["records"] for one in evidence["sequences"]}
+    said = {sequence["producer_id"]: sequence["records"] for sequence in evidence["sequences"]}
     assert said == {first["producer_id"]: 6, evidence["target"][0]["producer_id"]: 4}

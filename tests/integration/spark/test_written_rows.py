@@ -210,8 +210,8 @@ def test_json_and_arrays_are_written_and_read_back(structured: ReconciledShop, s
     state = repaired(structured, context)
     assert structured.outcome_of(context, f"{source}→warehouse", "O3") == ("repaired", None)
     assert state is WindowState.CERTIFIED
-    found = "details::text, tags, grid, prices::text, rates::text, address::text, lasts::text"
-    rows = structured.sql(f"select {found}, doc::jsonb::text from warehouse order by id")
+    columns = "details::text, tags, grid, prices::text, rates::text, address::text, lasts::text"
+    rows = structured.sql(f"select {columns}, doc::jsonb::text from warehouse order by id")
     assert rows[0] == (
         '{"a": true, "b": [1, 2.5, {"c": "ü"}]}',
         ["x", "y, z", 'q"', "NULL", None],

@@ -41,8 +41,8 @@ class Page:
         blocks = [
             [line[2:] for line in block.splitlines() if line.startswith("$ ")] for block in _CONSOLE.findall(text)
         ]
-        found = {name: _LITERAL.search(description) for name, description in _SETTING.findall(text)}
-        settings = {name: match.group(1) for name, match in found.items() if match}
+        matches = {name: _LITERAL.search(description) for name, description in _SETTING.findall(text)}
+        settings = {name: match.group(1) for name, match in matches.items() if match}
         [connections] = _JSON.findall(text)
         return cls(blocks=tuple(map(tuple, blocks)), connections=connections, settings=settings)
 

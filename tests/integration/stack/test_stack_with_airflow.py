@@ -122,9 +122,9 @@ def test_everything_listens_on_loopback_only_but_airflows_log_servers(stack: Sta
 def test_spark_submit_is_found_by_tasks(stack: Stack) -> None:
     variables = environment(stack.home)
 
-    found = subprocess.run(["sh", "-c", "command -v spark-submit"], env=variables, capture_output=True, text=True)
+    result = subprocess.run(["sh", "-c", "command -v spark-submit"], env=variables, capture_output=True, text=True)
 
-    assert found.stdout.strip() == str(Path(sys.executable).parent / "spark-submit")
+    assert result.stdout.strip() == str(Path(sys.executable).parent / "spark-submit")
 
 
 def test_a_dead_part_is_shown_and_a_second_up_starts_it_and_leaves_the_others_alone(stack: Stack) -> None:
@@ -156,11 +156,11 @@ def test_down_ends_every_process_and_a_second_down_is_harmless(stack: Stack) -> 
 
 
 def _processes_in(home: Path) -> list[str]:
-    found = []
+    commands = []
     for process in psutil.process_iter():
         try:
             if Path(process.cwd()).is_relative_to(home) and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(" ".join(process.cmdline()))
+                commands.append(" ".join(process.cmdline()))
         except (psutil.Error, FileNotFoundError):
             continue
-    return found
+    return commands

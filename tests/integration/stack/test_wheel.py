@@ -113,9 +113,9 @@ print(bundle.path, json.dumps([sorted(bag.dags), sorted(bag.import_errors)]))
         "MAKEWHOLE_PIPELINES": str(tmp_path),
     }
 
-    path, found = said_where(installed, tmp_path, program, **settings)[-1].split(" ", 1)
+    path, loaded = said_where(installed, tmp_path, program, **settings)[-1].split(" ", 1)
 
-    dags, errors = json.loads(found)
+    dags, errors = json.loads(loaded)
     assert path == str(installed / "makewhole" / "_dags")
     assert sorted(file.name for file in Path(path).iterdir() if file.suffix == ".py") == [file.name for file in DAGS]
     assert errors == []

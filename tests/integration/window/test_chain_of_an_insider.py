@@ -31,17 +31,17 @@ def make_chain_again(demo: CertifiedPipeline, key: SigningKey | None) -> None:
     """Make every entry again with another end, linked, hashed, and signed with a key of the insider's or not at all;
     and its file, too."""
     previous = None
-    for one in demo.entries():
-        body = {**one.body, "end": "2013-02-01T00:00:00+00:00", "previous": previous}
+    for entry in demo.entries():
+        body = {**entry.body, "end": "2013-02-01T00:00:00+00:00", "previous": previous}
         body["signed_by"] = None if key is None else key.public.id
         signature = None if key is None else key.sign(body)
         demo.sql(
             "update makewhole.certificate set body = %s, sha256 = %s, previous = %s, signed_by = %s, signature = %s "
             "where ordinal = %s",
-            *(Json(body), sha256_of(body), previous, body["signed_by"], signature, one.ordinal),
+            *(Json(body), sha256_of(body), previous, body["signed_by"], signature, entry.ordinal),
         )
-        written = replace(one, body=body, sha256=sha256_of(body), signature=signature)
-        (demo.anchors / f"{one.ordinal:06d}.json").write_bytes(anchor_bytes(written))
+        written = replace(entry, body=body, sha256=sha256_of(body), signature=signature)
+        (demo.anchors / f"{entry.ordinal:06d}.json").write_bytes(anchor_bytes(written))
         previous = sha256_of(body)
 
 

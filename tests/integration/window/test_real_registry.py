@@ -30,8 +30,8 @@ LINE = {"type": "record", "name": "Line", "namespace": "shop", "fields": [{"name
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     """The registry. It starts once, in some twenty seconds, and is fetched the first time (142 MB)."""
-    with apicurio() as found:
-        yield found
+    with apicurio() as registry:
+        yield registry
 
 
 def register(url: str, subject: str, schema: str, **more: Any) -> int:

@@ -34,8 +34,8 @@ def mark(demo: CertifiedPipeline) -> Watermark | None:
 
 
 def far(demo: CertifiedPipeline) -> tuple[int | None, str | None]:
-    found = mark(demo)
-    return (None, None) if found is None else (found.window, found.until.isoformat() if found.until else None)
+    newest = mark(demo)
+    return (None, None) if newest is None else (newest.window, newest.until.isoformat() if newest.until else None)
 
 
 class Events(dict[Any, Any]):
@@ -43,7 +43,7 @@ class Events(dict[Any, Any]):
 
     def __missing__(self, asset: Any) -> Any:
         self[asset] = SimpleNamespace(extra=None, added=[])
-        self[asset].add = lambda one, extra: self[asset].added.append((one, extra))
+        self[asset].add = lambda event, extra: self[asset].added.append((event, extra))
         return self[asset]
 
 
@@ -101,8 +101,8 @@ def test_window_that_is_judged_again_stays_proven_until_it_is_revoked(demo: Cert
     assert far(demo) == (2, THIRD)  # the certificate of the first revision stands
     demo.certify(again)
     assert far(demo) == (None, None)
-    assert (found := mark(demo)) is not None
-    assert (found.head, found.sha256) == (3, demo.entries()[-1].sha256)
+    assert (newest := mark(demo)) is not None
+    assert (newest.head, newest.sha256) == (3, demo.entries()[-1].sha256)
 
 
 def test_certificate_takes_window_interval_counts_and_watermark_to_its_asset(
@@ -149,7 +149,10 @@ def test_each_revocation_is_reported_once_and_takes_the_watermark_back(
 
     extra = reported(monkeypatch, events, demo)
 
-    assert [(one["window"], one["revision"], one["revokes"], one["ordinal"]) for one in extra["revoked"]] == [
+    assert [
+        (revocation["window"], revocation["revision"], revocation["revokes"], revocation["ordinal"])
+        for revocation in extra["revoked"]
+    ] == [
         (3, 1, 3, 4),
         (2, 1, 2, 5),
     ]
@@ -159,7 +162,7 @@ def test_each_revocation_is_reported_once_and_takes_the_watermark_back(
     with pytest.raises(AirflowSkipException, match="since entry 5 of its chain"):
         reported(monkeypatch, events, demo)
     demo.close(1, 2, missing=1)
-    assert [one["window"] for one in reported(monkeypatch, events, demo)["revoked"]] == [1]
+    assert [revocation["window"] for revocation in reported(monkeypatch, events, demo)["revoked"]] == [1]
     assert events[-1].extra["since"] == BEGINNING.isoformat()
 
 
@@ -188,7 +191,7 @@ def test_event_describes_the_newest_revocations_and_says_how_many_it_leaves_out(
     demo.close(1, 2, missing=1)
     demo.close(2, 2, missing=1)
     extra = reported(monkeypatch, Reported(), demo)
-    assert ([one["window"] for one in extra["revoked"]], extra["left_out"]) == ([2], 1)
+    assert ([revocation["window"] for revocation in extra["revoked"]], extra["left_out"]) == ([2], 1)
     assert extra["since"] == BEGINNING.isoformat()
 
 

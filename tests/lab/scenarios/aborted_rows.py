@@ -99,7 +99,9 @@ def _load_uncommitted(shop: LabShop) -> None:
     with consumer(shop.bootstrap, shop.group, isolation="read_uncommitted") as client:
         asked = [TopicPartition(shop.topic, 0)]
         start = {at.partition: at.offset for at in committed(client, asked) if at.offset >= 0}
-        shop.write("warehouse", [json.loads(one.value() or b"") for one in read_to_end(client, shop.topic, start)])
+        shop.write(
+            "warehouse", [json.loads(message.value() or b"") for message in read_to_end(client, shop.topic, start)]
+        )
         reached = [at for at in client.position(asked) if at.offset >= 0]
         if reached:
             client.commit(offsets=reached, asynchronous=False)

@@ -72,7 +72,7 @@ class _Day:
     def window(self, label: str, closed: ClosedWindow, **counts: int) -> Window:
         """Return the window as it is now, with so many findings of each outcome expected."""
         is_whole = "open" not in counts
-        found = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
+        sentence = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
         expected = Judged(
             state=(WindowState.CERTIFIED if is_whole else WindowState.GAPS).value,
             accounting={"span": len(self.made), "data": len(self.made)},
@@ -80,7 +80,7 @@ class _Day:
             found={LEDGER_HOP: dict.fromkeys(self.keys, ("mismatched", "value_differs"))},
             reason=None if is_whole else "",
             messages=(
-                f"{LEDGER_HOP}: {found}",
+                f"{LEDGER_HOP}: {sentence}",
                 *((f"certified, with {counts['accepted']} accepted",) if is_whole else ()),
             ),
         )

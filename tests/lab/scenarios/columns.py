@@ -62,14 +62,16 @@ def moved_on(lab: Lab) -> Outcome:
         key: row for key, row in right.items() if key not in lost
     }
     assert shop.sql("select distinct status, remark from warehouse where id = any(%s)", lost) == [("new", None)]
-    found = dict.fromkeys(wrong, ("mismatched", "value_differs")) | dict.fromkeys(lost, ("missing", "lost_after_topic"))
+    verdicts = dict.fromkeys(wrong, ("mismatched", "value_differs")) | dict.fromkeys(
+        lost, ("missing", "lost_after_topic")
+    )
     window = Window(
         judged=shop.verified_with_outcomes(context),
         expected=Judged(
             state=WindowState.CERTIFIED.value,
             accounting={"span": len(made), "data": len(made)},
             matched={LEDGER_HOP: len(made), STORE_HOP: len(made) - len(chosen)},
-            found={STORE_HOP: found},
+            found={STORE_HOP: verdicts},
             messages=(f"{STORE_HOP}: {len(chosen)} repaired",),
         ),
     )

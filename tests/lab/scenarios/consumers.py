@@ -140,8 +140,8 @@ def standing_partition(lab: Lab) -> Outcome:
     )
     shop.let_pass(_NIGHT)
     shop.trade(following, unloaded=following)
-    found = {order["id"]: ("missing", "not_consumed") for order in made[before:]}
-    found |= {order["id"]: ("pending", "not_yet_consumed") for order in following}
+    verdicts = {order["id"]: ("missing", "not_consumed") for order in made[before:]}
+    verdicts |= {order["id"]: ("pending", "not_yet_consumed") for order in following}
     second = Window(
         label="the second night",
         judged=shop.day(1),
@@ -149,7 +149,7 @@ def standing_partition(lab: Lab) -> Outcome:
             state=WindowState.GAPS.value,
             accounting={"span": later, "data": later},
             matched={LEDGER_HOP: later, STORE_HOP: 0},
-            found={STORE_HOP: found},
+            found={STORE_HOP: verdicts},
             incidents=(("consumer_stalled", 0, before, before + behind + later),),
             reason="",
         ),

@@ -67,14 +67,16 @@ def copied_after_the_offsets(lab: Lab) -> Outcome:
         Naive(answer=copied.counted(), expected=f"{len(lost)} lost"),
         copied.lag(),
     )
-    found = dict.fromkeys(lost, ("missing", "committed_before_written"))
+    verdicts = dict.fromkeys(lost, ("missing", "committed_before_written"))
     return Outcome(
         truth=f"Here {len(copied.made)} orders were committed, and {len(lost)} of them never copied.",
         naive=answers,
         windows=(
             Window(
                 judged=copied.repaired(copying),
-                expected=expected_of(copied, found, state=CERTIFIED, messages=(f"{COPY_HOP}: {len(lost)} repaired",)),
+                expected=expected_of(
+                    copied, verdicts, state=CERTIFIED, messages=(f"{COPY_HOP}: {len(lost)} repaired",)
+                ),
             ),
         ),
     )
@@ -102,7 +104,7 @@ def copied_before_the_offsets(lab: Lab) -> Outcome:
     copying = copied.copying(offsets="after", transactional_id=f"copier-{lab.shop.topic}")
     caught = copied.die_and_finish(copying, "committed", deaths(lab))
     doubled = list(dict.fromkeys(caught))  # one batch may be caught again and again
-    found = dict.fromkeys(doubled, ("duplicate", "written_before_committed"))
+    verdicts = dict.fromkeys(doubled, ("duplicate", "written_before_committed"))
     answers = (Naive(answer=copied.counted(), expected=f"{len(caught)} repeated"), copied.lag())
     judged = copied.repaired(copying)
     assert len(read_all(lab.shop.bootstrap, copied.reversals)) == len(caught)
@@ -115,7 +117,7 @@ def copied_before_the_offsets(lab: Lab) -> Outcome:
         windows=(
             Window(
                 judged=judged,
-                expected=expected_of(copied, found, messages=(f"{COPY_HOP}: {len(doubled)} reversed",)),
+                expected=expected_of(copied, verdicts, messages=(f"{COPY_HOP}: {len(doubled)} reversed",)),
             ),
         ),
     )
@@ -127,11 +129,11 @@ def deaths(lab: Lab) -> list[int]:
 
 
 def expected_of(
-    copied: CopiedTopic, found: Mapping[str, tuple[str, str]] | None = None, *, state: str = CERTIFIED, **more: Any
+    copied: CopiedTopic, verdicts: Mapping[str, tuple[str, str]] | None = None, *, state: str = CERTIFIED, **more: Any
 ) -> Judged:
     """Return a window of which these findings are at the copies, and everything else is right."""
     made, markers = len(copied.made), _markers(copied)
-    wrong: Collection[str] = [key for key in found or {} if key in {order["id"] for order in copied.made}]
+    wrong: Collection[str] = [key for key in verdicts or {} if key in {order["id"] for order in copied.made}]
     return Judged(
         state=state,
         accounting={
@@ -141,7 +143,7 @@ def expected_of(
             "aborted": len(copied.cancelled),
         },
         matched={LEDGER_HOP: made, COPY_HOP: made - len(wrong)},
-        found={COPY_HOP: dict(found)} if found else {},
+        found={COPY_HOP: dict(verdicts)} if verdicts else {},
         **more,
     )
 

@@ -35,11 +35,11 @@ def copied_uncommitted(lab: Lab) -> Outcome:
     copied = open_copied(lab)
     copied.finish(copied.copying(isolation="read_uncommitted"))
     keys = [order["id"] for order in copied.cancelled]
-    found = dict.fromkeys(keys, ("unexpected", "read_uncommitted"))
+    verdicts = dict.fromkeys(keys, ("unexpected", "read_uncommitted"))
     return Outcome(
         truth=f"Here {len(copied.made)} orders were committed and copied, and {len(keys)} cancelled ones, too.",
         naive=(Naive(answer=copied.counted(), expected=f"{len(keys)} repeated"),),
-        windows=(Window(judged=lab.shop.day(), expected=expected_of(copied, found, state=GAPS, reason="")),),
+        windows=(Window(judged=lab.shop.day(), expected=expected_of(copied, verdicts, state=GAPS, reason="")),),
     )
 
 
@@ -63,11 +63,11 @@ def copied_without_transactions(lab: Lab) -> Outcome:
         copier.kill()
         doubled |= set(copier.sent)
     copied.finish(copying)
-    found = dict.fromkeys(sorted(doubled), ("duplicate", "written_before_committed"))
+    verdicts = dict.fromkeys(sorted(doubled), ("duplicate", "written_before_committed"))
     return Outcome(
         truth=f"Here {len(copied.made)} orders were committed, and {len(doubled)} of them copied more than once.",
         naive=(Naive(answer=naive.lag(shop.bootstrap, shop.topic, shop.group), expected=naive.WELL),),
-        windows=(Window(judged=shop.day(), expected=expected_of(copied, found, state=GAPS, reason="")),),
+        windows=(Window(judged=shop.day(), expected=expected_of(copied, verdicts, state=GAPS, reason="")),),
     )
 
 
@@ -91,11 +91,11 @@ def copied_by_two(lab: Lab) -> Outcome:
     first.resume()
     first.until("committed")
     first.kill()
-    found = dict.fromkeys(doubled, ("duplicate", "written_before_committed"))
+    verdicts = dict.fromkeys(doubled, ("duplicate", "written_before_committed"))
     return Outcome(
         truth=f"Here {len(copied.made)} orders were committed, and {len(doubled)} of them copied by both.",
         naive=(Naive(answer=copied.counted(), expected=f"{len(doubled)} repeated"), copied.lag()),
-        windows=(Window(judged=lab.shop.day(), expected=expected_of(copied, found, state=GAPS, reason="")),),
+        windows=(Window(judged=lab.shop.day(), expected=expected_of(copied, verdicts, state=GAPS, reason="")),),
     )
 
 
@@ -156,14 +156,14 @@ def copies_hidden(lab: Lab) -> Outcome:
     behind = [order for order in copied.made if order["number"] % shop.partitions in held]
     hidden = [order["id"] for order in behind if order["id"] not in done]
     answers = (Naive(answer=copied.counted(), expected=f"{len(hidden)} lost"), copied.lag())
-    found = dict.fromkeys(hidden, ("pending", "in_flight"))
+    verdicts = dict.fromkeys(hidden, ("pending", "in_flight"))
     ends = high_watermarks(lab.cluster.connection, copied.target)
     incidents = tuple(
-        ("open_transaction", one.partition, one.first_offset, ends[one.partition])
-        for one in open_transactions(lab.cluster.connection, copied.target)
+        ("open_transaction", transaction.partition, transaction.first_offset, ends[transaction.partition])
+        for transaction in open_transactions(lab.cluster.connection, copied.target)
     )
     before = Window(
-        label="while it is open", judged=shop.day(), expected=expected_of(copied, found, incidents=incidents)
+        label="while it is open", judged=shop.day(), expected=expected_of(copied, verdicts, incidents=incidents)
     )
     _end_transaction(lab, copied.target)
     following = orders(range(5000, 5000 + BATCH), 1)
@@ -231,8 +231,8 @@ def copied_in_part_by_an_unknown_group(lab: Lab) -> Outcome:
     left = [order["id"] for order in copied.made if order["number"] % lab.shop.partitions]
     context = lab.shop.judge_and_ask_the_gate()
     with connect(lab.shop.journal) as journal:
-        found = hop_results.results(journal, context.window)[COPY_HOP].files[PARTITIONS]
-    sentence = partitions_sentence("orders", "copies", found)
+        partitions = hop_results.results(journal, context.window)[COPY_HOP].files[PARTITIONS]
+    sentence = partitions_sentence("orders", "copies", partitions)
     others = len(copied.made) - len(left)
     right = (
         f"nothing of partition 1 of orders is in copies ({len(left)} records), and 0 of {others} records of the others "
@@ -265,7 +265,7 @@ def _span(lab: Lab, partition: int) -> tuple[int, int]:
 
 def _end_transaction(lab: Lab, topic: str) -> None:
     """Do what the next start of a copier with a name of its own does: init_transactions with it."""
-    (name,) = {one.transactional_id for one in open_transactions(lab.cluster.connection, topic)}
+    (name,) = {transaction.transactional_id for transaction in open_transactions(lab.cluster.connection, topic)}
     client = producer(lab.shop.bootstrap, transactional_id=name, log_level=0)
     client.init_transactions(60)
     lab.cluster.wait("no open transaction", lambda: not open_transactions(lab.cluster.connection, topic))

@@ -53,8 +53,8 @@ def wrong_records(lab: Lab) -> Outcome:
     compensate_window(context, lambda _: None)
     rows = sorted(shop.sql("select id, amount::text from warehouse"))
     assert rows == sorted((order["id"], order["amount"]) for order in made if order not in absent)
-    found = dict.fromkeys(_ids([*corrected, *changed]), ("mismatched", "value_differs"))
-    found |= dict.fromkeys(_ids([*absent, *lost]), ("missing", "lost_after_topic"))
+    verdicts = dict.fromkeys(_ids([*corrected, *changed]), ("mismatched", "value_differs"))
+    verdicts |= dict.fromkeys(_ids([*absent, *lost]), ("missing", "lost_after_topic"))
     refused, repaired = len(wrong), len(plain)
     window = Window(
         judged=shop.verified_with_outcomes(context),
@@ -62,7 +62,7 @@ def wrong_records(lab: Lab) -> Outcome:
             state=WindowState.GAPS.value,
             accounting={"span": len(made), "data": len(made)},
             matched={LEDGER_HOP: len(made) - len(wrong), STORE_HOP: len(made) - len(chosen)},
-            found={LEDGER_HOP: dict.fromkeys(_ids(wrong), ("mismatched", "value_differs")), STORE_HOP: found},
+            found={LEDGER_HOP: dict.fromkeys(_ids(wrong), ("mismatched", "value_differs")), STORE_HOP: verdicts},
             reason="",
             messages=(
                 f"{STORE_HOP}: {refused} refused (`disputed`), {repaired} repaired",

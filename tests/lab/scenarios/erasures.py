@@ -59,13 +59,13 @@ def purged_and_erased(lab: Lab) -> Outcome:
 
 
 def _certified(made: list[Order], erased: list[Order], purged: list[Order]) -> Judged:
-    found = {order["id"]: ("erased", "erased_on_purpose") for order in erased}
-    found |= {order["id"]: ("vanished", "gone_since_certified") for order in purged}
+    verdicts = {order["id"]: ("erased", "erased_on_purpose") for order in erased}
+    verdicts |= {order["id"]: ("vanished", "gone_since_certified") for order in purged}
     return Judged(
         state=WindowState.CERTIFIED.value,
         accounting={"span": len(made), "data": len(made)},
-        matched={LEDGER_HOP: len(made), STORE_HOP: len(made) - len(found)},
-        found={STORE_HOP: found},
+        matched={LEDGER_HOP: len(made), STORE_HOP: len(made) - len(verdicts)},
+        found={STORE_HOP: verdicts},
     )
 
 

@@ -43,11 +43,11 @@ def set_back_between_two_ledgers(lab: Lab) -> Outcome:
     first = Window(label="the first day", judged=_closed(shop, 0), expected=_matched(lower, higher))
     today = _traded(shop, 1)
     chosen = lab.random.sample(higher, 6)
-    below = [order for order in lower if order["id"] in {one["id"] for one in chosen}]
+    below = [order for order in lower if order["id"] in {chosen_order["id"] for chosen_order in chosen}]
     shop.upsert("warehouse", [order | {"at": _TOMORROW} for order in below])
     answer = naive.rows(shop.count("outbox") + shop.count("archive") - len(higher), shop.count("warehouse"))
     context = shop.judge_and_repair(1)
-    assert shop.rows([order["id"] for order in chosen]) == {one["id"]: (2, one["amount"]) for one in chosen}
+    assert shop.rows([order["id"] for order in chosen]) == {order["id"]: (2, order["amount"]) for order in chosen}
     second = Window(
         label="the second day",
         judged=shop.verified(context),
@@ -106,7 +106,7 @@ def older_version_later(lab: Lab) -> Outcome:
         judged=shop.verified(shop.judge_and_repair(0)),
         expected=replace(_matched(others, higher[6:]), found={_SECOND: stale}),
     )
-    assert shop.rows([order["id"] for order in chosen]) == {one["id"]: (2, one["amount"]) for one in chosen}
+    assert shop.rows([order["id"] for order in chosen]) == {order["id"]: (2, order["amount"]) for order in chosen}
     last = Window(
         label="the second day again",
         judged=_closed(shop, 1),

@@ -59,15 +59,15 @@ def offset_without_zone(lab: Lab) -> Outcome:
     compensate_window(context, lambda _: None)
     rows = {key: times for key, *times in shop.sql("select id, left_at::text, seen_at::text from warehouse")}
     assert rows == {key: [text, seen.get(key, text)] for key, text in expected.items()}, rows
-    found = {order["id"]: ("mismatched", "value_differs") for order in made}
-    found |= {order["id"]: ("missing", "lost_after_topic") for order in lost}
+    verdicts = {order["id"]: ("mismatched", "value_differs") for order in made}
+    verdicts |= {order["id"]: ("missing", "lost_after_topic") for order in lost}
     window = Window(
         judged=shop.verified_with_outcomes(context),
         expected=Judged(
             state=WindowState.CERTIFIED.value,
             accounting={"span": len(made), "data": len(made)},
             matched={LEDGER_HOP: len(made), STORE_HOP: 0},
-            found={STORE_HOP: found},
+            found={STORE_HOP: verdicts},
             messages=(f"{STORE_HOP}: {len(made)} repaired",),
         ),
     )

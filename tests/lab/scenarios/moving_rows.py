@@ -167,8 +167,8 @@ def _read_in_parts(lab: Lab, shop: LabShop, made: list[Order]) -> tuple[naive.Na
     """Read the store by two connections, one after the other, and move rows from the second part into the first
     between them; then put them back."""
     half, moved = len(made) // 2, lab.random.randint(5, 40)
-    with closing(psycopg2.connect(shop.dsn)) as one, closing(psycopg2.connect(shop.dsn)) as two:
-        ((first,),) = execute(one, "select count(*) from warehouse where number < %s", (half,))
+    with closing(psycopg2.connect(shop.dsn)) as first_reader, closing(psycopg2.connect(shop.dsn)) as two:
+        ((first,),) = execute(first_reader, "select count(*) from warehouse where number < %s", (half,))
         shop.sql("update warehouse set number = -number where number >= %s", len(made) - moved)
         ((second,),) = execute(two, "select count(*) from warehouse where number >= %s", (half,))
     shop.sql("update warehouse set number = -number where number < 0")

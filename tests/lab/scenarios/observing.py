@@ -65,7 +65,7 @@ def new_pipeline_file(lab: Lab) -> Outcome:
     assert _contents(shop) == before
     unanswered = _unanswered(shop, context)
     lines = ["missing: produce", "missing: upsert", "duplicate: quarantine"]
-    assert [(one.suggestion.line, one.keys) for one in unanswered] == list(
+    assert [(hop.suggestion.line, hop.keys) for hop in unanswered] == list(
         zip(lines, (len(unsent), len(lost) + len(kept_out), len(twice)), strict=True)
     ), unanswered
 
@@ -99,22 +99,22 @@ def _never_sent(some: Sequence[Order]) -> Found:
 
 
 def _at_the_store(lost: Sequence[Order], twice: Sequence[Order]) -> Found:
-    found = {order["id"]: ("missing", "committed_before_written") for order in lost}
-    return found | {order["id"]: ("duplicate", "written_before_committed") for order in twice}
+    verdicts = {order["id"]: ("missing", "committed_before_written") for order in lost}
+    return verdicts | {order["id"]: ("duplicate", "written_before_committed") for order in twice}
 
 
 def _expected(
     state: WindowState,
     sent: Sequence[Order],
-    found: dict[str, Found],
+    verdicts: dict[str, Found],
     kept_out: Sequence[Order] = (),
     incidents: tuple[Happened, ...] = (),
 ) -> Judged:
     return Judged(
         state=state.value,
         accounting={"span": len(sent), "data": len(sent)},
-        matched={LEDGER_HOP: len(sent), STORE_HOP: len(sent) - len(found[STORE_HOP]) - len(kept_out)},
-        found=found,
+        matched={LEDGER_HOP: len(sent), STORE_HOP: len(sent) - len(verdicts[STORE_HOP]) - len(kept_out)},
+        found=verdicts,
         incidents=incidents,
         reason=None if state is WindowState.CERTIFIED else "",
     )
@@ -137,9 +137,9 @@ def _correct(shop: LabShop, unanswered: Sequence[Unanswered]) -> None:
     written = yaml.safe_load(shop.file.read_text())
     hops = {f"{hop['from']}→{hop['to']}": hop for hop in written["hops"]}
     hops[STORE_HOP]["where"] = "region = 'EU'"
-    for one in unanswered:
-        assert one.suggestion.line is not None
-        hops[one.hop].setdefault("compensation", {}).update(yaml.safe_load(one.suggestion.line))
+    for unanswered_hop in unanswered:
+        assert unanswered_hop.suggestion.line is not None
+        hops[unanswered_hop.hop].setdefault("compensation", {}).update(yaml.safe_load(unanswered_hop.suggestion.line))
     shop.file.write_text(yaml.safe_dump(written))
 
 

@@ -270,7 +270,7 @@ def _copy(shop: LabShop, wanted: Sequence[Order]) -> None:
     keys = {order["id"] for order in wanted}
     replays = [record for record in read_records(shop.bootstrap, shop.topic) if _is_marked(record)]
     client = shop.producer()
-    for record in (one for one in replays if one.key_text in keys):
+    for record in (replay for replay in replays if replay.key_text in keys):
         client.produce(
             shop.topic,
             record.value,

@@ -57,8 +57,8 @@ class _Outage(TcpProxy):
             if passing:
                 await asyncio.wait(passing, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for one in passing:
-                one.cancel()
+            for task in passing:
+                task.cancel()
             server[1].close()
 
 

@@ -125,11 +125,11 @@ def asked_again(lab: Lab) -> Outcome:
     superseded, plan = plan_window(earlier).plan, plan_window(later).plan
     assert superseded is not None
     assert plan is not None
-    with Runner(later) as one:
+    with Runner(later) as runner:
         shop.wait_for_chunks(plan.id, lab.random.randint(0, 2))
         with suppress(TransientError):
             compensate_window(later, lambda _: None)
-        ended = one.outcome()
+        ended = runner.outcome()
     assert ended in ("done", "LeaseLostError", "TransientError", "FencedError"), ended
     compensate_window(later, lambda _: None)
     compensate_window(later, lambda _: None)
@@ -231,15 +231,15 @@ def too_late(lab: Lab) -> Outcome:
     compensate_window(context, lambda _: None)
     assert shop.rows(_ids(newer + came)) == dict.fromkeys(_ids(newer + came), (2, "0.25"))
     assert shop.rows(_ids(erased)) == {}
-    found = {order["id"]: ("missing", "lost_after_topic") for order in lost}
-    found |= {order["id"]: ("mismatched", "value_differs") for order in changed}
+    verdicts = {order["id"]: ("missing", "lost_after_topic") for order in lost}
+    verdicts |= {order["id"]: ("mismatched", "value_differs") for order in changed}
     window = Window(
         judged=shop.verified(context),
         expected=Judged(
             state=WindowState.GAPS.value,
             accounting={"span": len(made), "data": len(made)},
             matched={LEDGER_HOP: len(made), STORE_HOP: len(made) - 20},
-            found={STORE_HOP: found},
+            found={STORE_HOP: verdicts},
             reason="",
         ),
     )

@@ -48,7 +48,7 @@ def older_sent_again(lab: Lab) -> Outcome:
     shop.upsert("warehouse", again[:6])
     answer = naive.rows(shop.count("outbox"), shop.count("warehouse"))
     judged = _repaired(shop, 1)
-    assert shop.rows([order["id"] for order in chosen]) == {one["id"]: (2, one["amount"]) for one in chosen}
+    assert shop.rows([order["id"] for order in chosen]) == {order["id"]: (2, order["amount"]) for order in chosen}
     stale = {order["id"]: ("mismatched", "stale_version") for order in chosen[:6]}
     second = Window(
         label="the second day",

@@ -168,8 +168,8 @@ def late_unmatched_rows(lab: Lab) -> Outcome:
     ledger, store = (
         int(shop.sql(f"select count(*) from {table} where at >= %s", start)[0][0]) for table in ("outbox", "warehouse")
     )
-    found = {f"S-{unmatched['id']}": ("unexpected", "not_in_source") for unmatched, _, _ in picked}
-    found |= {repeated["id"]: ("duplicate", "written_before_committed") for _, repeated, _ in picked}
+    verdicts = {f"S-{unmatched['id']}": ("unexpected", "not_in_source") for unmatched, _, _ in picked}
+    verdicts |= {repeated["id"]: ("duplicate", "written_before_committed") for _, repeated, _ in picked}
     count = len(days[3])
     window = Window(
         label="the fourth day",
@@ -178,7 +178,7 @@ def late_unmatched_rows(lab: Lab) -> Outcome:
             state=WindowState.GAPS.value,
             accounting={"span": count, "data": count},
             matched={LEDGER_HOP: count, STORE_HOP: count},
-            found={STORE_HOP: found},
+            found={STORE_HOP: verdicts},
             reason=f"{STORE_HOP}: 2 keys duplicate, 0 allowed; {STORE_HOP}: 2 keys unexpected, 0 allowed",
             incidents=(("slice_grown", None, None, None),),
         ),

@@ -207,7 +207,9 @@ def partitions_added(lab: Lab) -> Outcome:
     )
     admin = lab.cluster.admin()
     admin.create_partitions([NewPartitions(shop.topic, 4)])[shop.topic].result(30)
-    lab.cluster.wait("four partitions to be known", lambda: all(len(one) == 4 for one in lab.cluster.known(shop.topic)))
+    lab.cluster.wait(
+        "four partitions to be known", lambda: all(len(state) == 4 for state in lab.cluster.known(shop.topic))
+    )
     shop.partitions = 4
     shop.write("outbox", newer)
     shop.send(newer)
@@ -235,9 +237,9 @@ def _places(
 ) -> dict[str, tuple[int, int]]:
     """Offset and partition of each order, sent in this order behind those that were there before."""
     ends = Counter(partition for _, partition in (before or {}).values())
-    found = {}
+    places = {}
     for order in sent:
         partition = order["number"] % partitions
-        found[order["id"]] = (ends[partition], partition)
+        places[order["id"]] = (ends[partition], partition)
         ends[partition] += 1
-    return found
+    return places

@@ -74,15 +74,15 @@ def another_wrapping(lab: Lab) -> Outcome:
 
 def _by_fields(bootstrap: str, topic: str, keys: list[str], missing: int) -> Naive:
     """Return what a check that reads the records by their fields does not find."""
-    found = set()
+    ids = set()
     for record in read_records(bootstrap, topic):
         document = json.loads(record.value or b"null")
-        found |= {document["id"]} if isinstance(document, dict) else set()
-    absent = len(set(keys) - found)
+        ids |= {document["id"]} if isinstance(document, dict) else set()
+    absent = len(set(keys) - ids)
     return Naive(
         answer=naive.NaiveAnswer(
             check="ids of the ledger that no record of the topic has in its field `id`",
-            text=f"{len(keys)} ids, {len(found)} in the topic",
+            text=f"{len(keys)} ids, {len(ids)} in the topic",
             conclusion=f"{absent} lost",
         ),
         expected=f"{missing} lost",

@@ -158,7 +158,7 @@ class LabCluster:
         known = [answer[topic, partition] for answer in self.known(topic) if (topic, partition) in answer]
         if not known:
             raise NotInTimeError(f"no running broker knows {topic} partition {partition}")
-        return max(known, key=lambda one: one.leader_epoch)
+        return max(known, key=lambda answer: answer.leader_epoch)
 
     def leader(self, topic: str, partition: int = 0) -> int:
         return self.state(topic, partition).leader
@@ -187,7 +187,7 @@ class LabCluster:
 
         def agreed() -> bool:
             known = self.known(topic)
-            return bool(known) and all(set(one[topic, partition].isr) == set(nodes) for one in known)
+            return bool(known) and all(set(view[topic, partition].isr) == set(nodes) for view in known)
 
         self.wait(f"replicas {sorted(nodes)} of {topic} partition {partition} in sync", agreed)
 
@@ -196,20 +196,20 @@ class LabCluster:
 
         def led() -> PartitionState | None:
             running = self.running()
-            known = [state for one in self.known(topic) if (state := one.get((topic, partition)))]
-            if len(known) < len(running) or len({(one.leader, one.leader_epoch) for one in known}) != 1:
+            known = [state for view in self.known(topic) if (state := view.get((topic, partition)))]
+            if len(known) < len(running) or len({(view.leader, view.leader_epoch) for view in known}) != 1:
                 return None
             return known[0] if known[0].leader in running and known[0].leader_epoch > after_epoch else None
 
-        found: PartitionState = self.wait(f"a leader of {topic} partition {partition}", led)
-        return found
+        led_by: PartitionState = self.wait(f"a leader of {topic} partition {partition}", led)
+        return led_by
 
     def wait_for_no_leader(self, topic: str, partition: int = 0) -> None:
         """Until all running brokers know that no broker leads the partition."""
 
         def unled() -> bool:
             known = self.known(topic)
-            return bool(known) and all(one[topic, partition].leader == -1 for one in known)
+            return bool(known) and all(view[topic, partition].leader == -1 for view in known)
 
         self.wait(f"{topic} partition {partition} to have no leader", unled)
 
@@ -232,8 +232,8 @@ class LabCluster:
             known = self.known()
             return (
                 len(known) == len(BROKERS)
-                and all(one == known[0] for one in known)
-                and all(one.leader > 0 and set(one.isr) == set(one.replicas) for one in known[0].values())
+                and all(view == known[0] for view in known)
+                and all(view.leader > 0 and set(view.isr) == set(view.replicas) for view in known[0].values())
             )
 
         self.wait("all replicas in sync", healed)

@@ -36,12 +36,12 @@ _MANNERED = re.compile(rf"(?<![a-z])(?:{'|'.join(PLAIN)})(?![a-z])", re.IGNORECA
 
 def _modules() -> dict[str, Path]:
     """Return every module of the product by its dotted name; a package stands for its `__init__.py`."""
-    found = {}
+    paths = {}
     for source in SOURCES:
         for path in sorted(source.rglob("*.py")):
             name = ".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__")
-            found[name] = path
-    return found
+            paths[name] = path
+    return paths
 
 
 MODULES = _modules()
@@ -50,15 +50,15 @@ TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MOD
 
 def imports_of(module: str) -> set[str]:
     """Return the modules of the product that a module imports, at its top or in a function."""
-    found = set()
+    imported = set()
     for node in ast.walk(TREES[module]):
         if isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 inner = f"{node.module}.{alias.name}"
-                found.add(inner if inner in MODULES else node.module)
+                imported.add(inner if inner in MODULES else node.module)
         elif isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-    return found & set(MODULES) - {module}
+            imported |= {alias.name for alias in node.names}
+    return imported & set(MODULES) - {module}
 
 
 def longest_chain(package: str) -> list[str]:
@@ -137,8 +137,8 @@ def test_variables_are_called_what_they_hold() -> None:
 
 
 def _trees_beside() -> dict[str, ast.Module]:
-    """Return the modules of the benchmarks and of the examples by their paths."""
-    paths = [path for folder in ("bench", "examples") for path in sorted((ROOT / folder).rglob("*.py"))]
+    """Return the modules of the benchmarks, of the examples and of the tests by their paths."""
+    paths = [path for folder in ("bench", "examples", "tests") for path in sorted((ROOT / folder).rglob("*.py"))]
     return {f"{path.relative_to(ROOT)}": ast.parse(path.read_text(encoding="utf-8")) for path in paths}
 
 

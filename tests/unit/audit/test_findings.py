@@ -16,7 +16,7 @@ pytestmark = pytest.mark.unit
 
 
 def codes(report: AuditReport) -> dict[str, Level]:
-    return {one.code: one.level for one in findings(report)}
+    return {finding.code: finding.level for finding in findings(report)}
 
 
 def exit_of(report: AuditReport) -> Exit:
@@ -98,8 +98,8 @@ def test_good_things_to_know_are_notes_and_change_no_exit_code() -> None:
         batches=replace(sound.batches, kinds={"plain": total}),
         times=replace(sound.times, late=total, latest_ms=90_000, oldest_ms=0, newest_ms=samples.NOW_MS + 3_600_000),
     )
-    found = codes(report)
-    assert set(found) == {
+    levels = codes(report)
+    assert set(levels) == {
         "no_gap",
         "open_transaction",
         "no_numbering",
@@ -112,17 +112,17 @@ def test_good_things_to_know_are_notes_and_change_no_exit_code() -> None:
         "ancient_timestamps",
         "late_timestamps",
     }
-    assert set(found.values()) == {Level.NOTE}
+    assert set(levels.values()) == {Level.NOTE}
     assert exit_of(report) == Exit.CERTIFIED
 
 
 def test_a_hanging_transaction_says_how_to_end_it_and_what_an_authorizer_may_hide() -> None:
-    one = samples.running(is_hanging=True, state=None, transactional_id=None)
-    (found, *_) = findings(samples.report(transactions=samples.transactions(open=(one,))))
-    assert found.what == "A transaction hangs in partition 0 from offset 90 on: no coordinator knows it"
-    assert found.unproven is not None
-    assert found.todo is not None
-    assert "--topic orders --partition 0 --start-offset 90" in found.todo
+    hanging = samples.running(is_hanging=True, state=None, transactional_id=None)
+    (finding, *_) = findings(samples.report(transactions=samples.transactions(open=(hanging,))))
+    assert finding.what == "A transaction hangs in partition 0 from offset 90 on: no coordinator knows it"
+    assert finding.unproven is not None
+    assert finding.todo is not None
+    assert "--topic orders --partition 0 --start-offset 90" in finding.todo
 
 
 def test_replicas_out_of_sync_are_weak() -> None:

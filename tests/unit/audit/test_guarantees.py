@@ -12,14 +12,14 @@ pytestmark = pytest.mark.unit
 
 
 def by_setting(report: AuditReport) -> dict[str, Guarantee]:
-    return {one.setting: one for one in guarantees(report)}
+    return {guarantee.setting: guarantee for guarantee in guarantees(report)}
 
 
 def test_three_replicas_of_which_two_must_answer_hold_what_acks_all_promises() -> None:
-    found = by_setting(samples.report())
+    by_name = by_setting(samples.report())
     for setting in ("replication.factor", "min.insync.replicas", "unclean.leader.election.enable"):
-        assert found[setting].level is Level.HOLDS
-    assert "acks=1 and acks=0 are not bound by it" in found["min.insync.replicas"].says
+        assert by_name[setting].level is Level.HOLDS
+    assert "acks=1 and acks=0 are not bound by it" in by_name["min.insync.replicas"].says
 
 
 @pytest.mark.parametrize(
@@ -34,17 +34,17 @@ def test_three_replicas_of_which_two_must_answer_hold_what_acks_all_promises() -
     ],
 )
 def test_weak_settings_are_named_with_what_to_set(settings: dict[str, str], setting: str, words: str) -> None:
-    found = by_setting(samples.report(settings=settings))[setting]
-    assert found.level is Level.WEAK
-    assert words in found.says
-    assert found.todo
+    guarantee = by_setting(samples.report(settings=settings))[setting]
+    assert guarantee.level is Level.WEAK
+    assert words in guarantee.says
+    assert guarantee.todo
 
 
 @pytest.mark.parametrize(("replicas", "words"), [((1,), "The disk of one broker"), ((1, 2), "there is no second copy")])
 def test_fewer_than_three_replicas_are_weak(replicas: tuple[int, ...], words: str) -> None:
-    found = by_setting(samples.report(partitions=(samples.partition(replicas=replicas, in_sync=replicas),)))
-    assert found["replication.factor"].level is Level.WEAK
-    assert words in found["replication.factor"].says
+    by_name = by_setting(samples.report(partitions=(samples.partition(replicas=replicas, in_sync=replicas),)))
+    assert by_name["replication.factor"].level is Level.WEAK
+    assert words in by_name["replication.factor"].says
 
 
 @pytest.mark.parametrize(
@@ -57,9 +57,9 @@ def test_fewer_than_three_replicas_are_weak(replicas: tuple[int, ...], words: st
     ],
 )
 def test_what_a_setting_means_for_evidence_is_said(settings: dict[str, str], setting: str, words: str) -> None:
-    found = by_setting(samples.report(settings=settings))[setting]
-    assert found.level is Level.NOTE
-    assert words in found.says
+    guarantee = by_setting(samples.report(settings=settings))[setting]
+    assert guarantee.level is Level.NOTE
+    assert words in guarantee.says
 
 
 def test_a_log_that_is_kept_for_ever_holds() -> None:
@@ -67,10 +67,10 @@ def test_a_log_that_is_kept_for_ever_holds() -> None:
 
 
 def test_settings_that_may_not_be_read_are_not_spoken_of() -> None:
-    found: dict[str, Any] = by_setting(samples.report().__class__(**{**vars(samples.report()), "settings": {}}))
-    assert set(found) == {"replication.factor"}
+    by_name: dict[str, Any] = by_setting(samples.report().__class__(**{**vars(samples.report()), "settings": {}}))
+    assert set(by_name) == {"replication.factor"}
 
 
 def test_the_weak_ones_come_first() -> None:
-    levels = [one.level for one in guarantees(samples.report(settings={"min.insync.replicas": "1"}))]
+    levels = [guarantee.level for guarantee in guarantees(samples.report(settings={"min.insync.replicas": "1"}))]
     assert levels == sorted(levels, key=[Level.WEAK, Level.NOTE, Level.HOLDS].index)

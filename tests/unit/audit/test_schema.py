@@ -22,10 +22,10 @@ def shape(kind: Any) -> Any:
     there is any is nothing that an audit has."""
     if is_dataclass(kind):
         hints = get_type_hints(kind)
-        return {one.name: shape(hints[one.name]) for one in fields(kind) if IN_DOCUMENT not in one.metadata}
+        return {field.name: shape(hints[field.name]) for field in fields(kind) if IN_DOCUMENT not in field.metadata}
     if get_origin(kind) is tuple:
         arguments = get_args(kind)
-        return [shape(arguments[0])] if arguments[-1] is Ellipsis else [shape(one) for one in arguments]
+        return [shape(arguments[0])] if arguments[-1] is Ellipsis else [shape(argument) for argument in arguments]
     if get_origin(kind) is Mapping:
         return {"*": shape(get_args(kind)[1])}
     return kind.__name__ if isinstance(kind, type) else str(kind)
@@ -41,4 +41,4 @@ def test_a_report_is_json_and_says_its_version() -> None:
     document = json.loads(json.dumps(samples.report().to_json()))
     assert document["version"] == VERSION
     assert set(document["offsets"]) == set(shape(AuditReport)["offsets"])
-    assert set(document) == {one.name for one in fields(AuditReport)}
+    assert set(document) == {field.name for field in fields(AuditReport)}

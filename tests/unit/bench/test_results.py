@@ -40,24 +40,24 @@ def cost(seconds: float) -> Cost:
 
 def series(part: str, side: str, seconds: list[float], cold: float | None = None, data: DataSet = DATA) -> Series:
     first = None if cold is None else cost(cold)
-    return Series(part=part, side=side, data=data, cold=first, warm=[cost(one) for one in seconds])
+    return Series(part=part, side=side, data=data, cold=first, warm=[cost(second) for second in seconds])
 
 
-def measured(found: list[Series], **machine: str) -> Results:
-    return {"windows": Measured(day="2026-11-24", load=0.25, machine=machine, series=found)}
+def measured(measured_series: list[Series], **machine: str) -> Results:
+    return {"windows": Measured(day="2026-11-24", load=0.25, machine=machine, series=measured_series)}
 
 
 def test_what_was_measured_comes_back_from_its_file() -> None:
-    found = [series("read", KAFKA_LOG, [1.0, 2.0], cold=4.0), series("scan", "checked", [0.1])]
-    results = measured(found, cores="2")
+    measured_series = [series("read", KAFKA_LOG, [1.0, 2.0], cold=4.0), series("scan", "checked", [0.1])]
+    results = measured(measured_series, cores="2")
 
     assert from_json(json.loads(json.dumps(as_json(results)))) == results
 
 
 def test_parts_of_one_machine_stand_together() -> None:
-    one, other = (measured([], cores=cores)["windows"] for cores in ("2", "4"))
+    duels, other = (measured([], cores=cores)["windows"] for cores in ("2", "4"))
 
-    text = page({"duels": one, "windows": other, "scale": replace(one, day="2026-11-25", load=1.0)})
+    text = page({"duels": duels, "windows": other, "scale": replace(duels, day="2026-11-25", load=1.0)})
 
     head = "\n\n| | |\n|---|---|\n| cores"
     assert f"duels (2026-11-24, load before it 0.2), scale (2026-11-25, load before it 1.0):{head} | 2 |" in text
@@ -74,7 +74,7 @@ def test_ratios_are_of_runs_that_followed_each_other() -> None:
 
 
 def test_the_page_has_a_row_for_every_series() -> None:
-    found = [
+    measured_series = [
         *(series(part, KAFKA_LOG, [1.0, 1.5, 2.0], cold=4.0) for part in ("read", "write")),
         *(series(part, CONNECTOR, [2.0, 3.0, 4.0], cold=3.0) for part in ("read", "write")),
         series("scan", "checked", [0.1]),
@@ -83,7 +83,7 @@ def test_the_page_has_a_row_for_every_series() -> None:
         *(series(LATENCY + name, "makewhole", [float(at)]) for at, name in enumerate(COLUMNS)),
     ]
 
-    text = page(measured(found, cores="2"))
+    text = page(measured(measured_series, cores="2"))
 
     assert "windows (2026-11-24, load before it 0.2):" in text
     assert "| cores | 2 |" in text
@@ -103,12 +103,12 @@ def test_the_page_has_a_row_for_every_series() -> None:
 
 
 def test_the_cost_of_a_record_is_shown_at_every_size_beside_the_first() -> None:
-    found = [
+    measured_series = [
         series("scale 0.01%", "makewhole", [30.0, 29.0, 40.0], data=DataSet(records=10_000_000)),
         series("scale 0.01%", "makewhole", [180.0], data=DataSet(records=50_000_000)),
     ]
 
-    text = page(measured(found))
+    text = page(measured(measured_series))
 
     assert "| 10 M | 0.01% | 30.00 (29.00–40.00) | 3.00 | **1.00** | 4.50 | 1.00 | 1064 |" in text
     assert "| 50 M | 0.01% | 180.00 (180.00–180.00) | 3.60 | **1.20** | 5.40 | 1.20 | 1204 |" in text
@@ -117,9 +117,9 @@ def test_the_cost_of_a_record_is_shown_at_every_size_beside_the_first() -> None:
 
 def test_a_window_on_a_cluster_is_shown_beside_one_application() -> None:
     part = f"{CLUSTER_WINDOW}0.01%"
-    found = [series(part, LOCAL, [10.0, 12.0]), series(part, CLUSTER, [15.0, 24.0])]
+    measured_series = [series(part, LOCAL, [10.0, 12.0]), series(part, CLUSTER, [15.0, 24.0])]
 
-    text = page(measured(found))
+    text = page(measured(measured_series))
 
     assert (
         "| orders | keys wrong | local[2] s | two workers s | × time | local[2] processor time s "
@@ -133,14 +133,14 @@ def test_a_window_on_a_cluster_is_shown_beside_one_application() -> None:
 
 def test_every_side_of_a_window_is_shown_beside_makewhole_with_its_first_run_apart() -> None:
     part = f"{WINDOW}0.01%"
-    found = [
+    measured_series = [
         series(part, "makewhole", [10.0, 12.0], cold=14.0),
         series(part, "by hand", [15.0, 24.0], cold=35.0),
         series(part, DATACOMPY, [80.0, 84.0], cold=105.0),
         series(part, "makewhole", [40.0], data=DataSet(records=10_000_000)),
     ]
 
-    text = page(measured(found))
+    text = page(measured(measured_series))
 
     assert (
         "| orders | keys wrong | side | s | × time | first run s | × first run | processor time s "
@@ -173,7 +173,7 @@ def test_rows_apart_are_those_that_have_no_equal_of_their_own_on_the_other_side(
         for point, count in zip(points, copies, strict=True):
             point[f"O{number}"] = count
 
-    alone = [((one - other).total(), (other - one).total()) for one, other in ((ledger, topic), (topic, store))]
+    alone = [((left - other).total(), (other - left).total()) for left, other in ((ledger, topic), (topic, store))]
 
     assert alone == [(4, 3), (7, 3)]
     assert orders.rows_apart == {LEDGER_HOP: (*alone[0], 0), STORE_HOP: (*alone[1], 4)}
@@ -183,11 +183,11 @@ def test_rows_apart_that_were_not_planted_are_no_measurement() -> None:
     orders = Orders(number=1_000, stride=500)
     service = Service(bootstrap="", dsn="", journal="", folder=Path())
     stage = Stage(service=service, orders=orders, end=datetime.now(UTC))
-    found = {LEDGER_HOP: (2, 2, 0), STORE_HOP: (4, 2, 1)}
+    counts = {LEDGER_HOP: (2, 2, 0), STORE_HOP: (4, 2, 1)}
 
-    stage.require_rows_apart("datacompy", {**found, STORE_HOP: (4, 2, 2)})
+    stage.require_rows_apart("datacompy", {**counts, STORE_HOP: (4, 2, 2)})
     with pytest.raises(RuntimeError) as refused:
-        stage.require_rows_apart("datacompy", found)
+        stage.require_rows_apart("datacompy", counts)
 
     assert str(refused.value) == (
         "datacompy: orders_1000_500: found {'ledger→orders': (2, 2, 0), 'orders→store': (4, 2, 1)}, "

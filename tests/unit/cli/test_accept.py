@@ -90,7 +90,7 @@ def test_a_form_names_findings_by_ids_and_never_by_their_keys(monkeypatch: pytes
     named = accept._form("shop", 3, Selection(names=("anna",)), "x", None)
     by_cause = accept._form("shop", 3, Selection(cause=Cause.NEVER_PRODUCED), "x", None)
 
-    assert named["findings"] == sorted(finding_id(one.hop, one.key_hash) for one in known)
+    assert named["findings"] == sorted(finding_id(finding.hop, finding.key_hash) for finding in known)
     assert (by_cause["findings"], by_cause["cause"]) == ([], "never_produced")
 
 

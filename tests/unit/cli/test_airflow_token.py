@@ -53,9 +53,9 @@ def problem(monkeypatch: pytest.MonkeyPatch, text: str) -> str:
 def test_user_is_the_name_in_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAKEWHOLE_AIRFLOW_PASSWORD", "unused")
     monkeypatch.setenv("MAKEWHOLE_AIRFLOW_TOKEN", f" {ANNA}\n")
-    found = access()
-    assert found == Access(url=URL, user="anna", password="", token=ANNA)
-    assert ANNA not in repr(found)
+    answer = access()
+    assert answer == Access(url=URL, user="anna", password="", token=ANNA)
+    assert ANNA not in repr(answer)
     monkeypatch.setenv("MAKEWHOLE_AIRFLOW_USER", "ben")
     assert access().user == "anna"  # no person acts in another's name
     monkeypatch.setenv("MAKEWHOLE_AIRFLOW_TOKEN", token(sub="7", name="ben"))

@@ -111,9 +111,9 @@ def test_what_is_no_airflow_is_one_line_beside_all_others(
 ) -> None:
     played_airflow.answers["/"] = answer
     document = checked()
-    at_airflow = [found for found in document["problems"] if found["path"] == "MAKEWHOLE_AIRFLOW_URL"]
-    assert [found["found"] for found in at_airflow] == [f"is not Airflow's API ({why})"]
-    assert {"MAKEWHOLE_JOURNAL_DSN", "MAKEWHOLE_STORAGE"} <= {found["path"] for found in document["problems"]}
+    at_airflow = [problem for problem in document["problems"] if problem["path"] == "MAKEWHOLE_AIRFLOW_URL"]
+    assert [problem["found"] for problem in at_airflow] == [f"is not Airflow's API ({why})"]
+    assert {"MAKEWHOLE_JOURNAL_DSN", "MAKEWHOLE_STORAGE"} <= {problem["path"] for problem in document["problems"]}
 
 
 def test_an_airflow_that_goes_away_in_the_middle_leaves_the_rest_of_the_list(
@@ -121,7 +121,7 @@ def test_an_airflow_that_goes_away_in_the_middle_leaves_the_rest_of_the_list(
 ) -> None:
     played_airflow.answers |= {"/dags": REFUSED, "/connections/": CUT_OFF, "/pools": CUT_OFF}
     document = checked()
-    assert [(found["file"], found["found"]) for found in document["away"]] == [
+    assert [(problem["file"], problem["found"]) for problem in document["away"]] == [
         (
             "pools",
             f"Airflow at {played_airflow.url} does not answer; look whether its API server runs (of a local stack: "
@@ -129,4 +129,4 @@ def test_an_airflow_that_goes_away_in_the_middle_leaves_the_rest_of_the_list(
         )
     ]
     assert "connection shop: not here, and Airflow, which may have it, cannot be asked" in document["not_asked"]
-    assert {"MAKEWHOLE_JOURNAL_DSN", "MAKEWHOLE_STORAGE"} <= {found["path"] for found in document["problems"]}
+    assert {"MAKEWHOLE_JOURNAL_DSN", "MAKEWHOLE_STORAGE"} <= {problem["path"] for problem in document["problems"]}

@@ -13,8 +13,8 @@ pytestmark = pytest.mark.unit
 def test_later_ones_win_and_comments_are_passed_over(tmp_path: Path) -> None:
     file = tmp_path / "client.properties"
     file.write_text("# ours\n! theirs\n\nbootstrap.servers = a:1\nsecurity.protocol=SSL\nclient.id = x=y\n")
-    found = client_properties("b:2,[::1]:9092,c", file, ["security.protocol=PLAINTEXT"])
-    assert found == {
+    properties = client_properties("b:2,[::1]:9092,c", file, ["security.protocol=PLAINTEXT"])
+    assert properties == {
         "bootstrap.servers": "b:2,[::1]:9092,c",
         "security.protocol": "PLAINTEXT",
         "client.id": "x=y",
@@ -30,9 +30,9 @@ def test_a_file_of_java_s_own_tools_is_understood(tmp_path: Path) -> None:
         '  username="alice" \\\n  password="s\\"ecret";\n'
         "ssl.truststore.type=PEM\nssl.truststore.location=/etc/ca.pem\n"
     )
-    found = client_properties("a:1", file, [])
-    assert (found["sasl.username"], found["sasl.password"]) == ("alice", 's"ecret')
-    assert found["ssl.ca.location"] == "/etc/ca.pem"
+    properties = client_properties("a:1", file, [])
+    assert (properties["sasl.username"], properties["sasl.password"]) == ("alice", 's"ecret')
+    assert properties["ssl.ca.location"] == "/etc/ca.pem"
 
 
 @pytest.mark.parametrize("bootstrap", ["a b:1", "http://a:1", "a:b", "a:123456", ",", "a:1,,b:2"])

@@ -53,9 +53,9 @@ def sample(forecast: Forecast, refusal: Refusal | None = None) -> Sample:
 def test_a_sample_has_its_reason_and_the_code_of_its_refusal(
     shown: Sample, reason: str | None, code: str | None
 ) -> None:
-    (found,) = dry_run_document(of(shown, reasons={}))["samples"]
+    (shown_sample,) = dry_run_document(of(shown, reasons={}))["samples"]
 
-    assert (found["reason"], found["code"]) == (reason, code)
+    assert (shown_sample["reason"], shown_sample["code"]) == (reason, code)
 
 
 def test_refusals_are_counted_by_their_texts() -> None:

@@ -57,7 +57,7 @@ def window(number: int, **changed: Any) -> Window:
 
 
 def finding() -> JudgedFinding:
-    found = Finding(
+    judged = Finding(
         hop="flights→warehouse",
         key=NASTY,
         key_hash="0" * 32,
@@ -65,7 +65,7 @@ def finding() -> JudgedFinding:
         cause=Cause.LOST_AFTER_TOPIC,
         evidence={"values": {"note": NASTY}},
     )
-    return JudgedFinding(finding=found, outcome="open", reason=NASTY)
+    return JudgedFinding(finding=judged, outcome="open", reason=NASTY)
 
 
 def document(number: int) -> dict[str, Any]:
@@ -115,9 +115,9 @@ def test_findings_are_one_object_a_line_whatever_the_key(
 ) -> None:
     monkeypatch.setattr(findings, "chosen_windows", lambda *_, **__: [window(1), window(2)])
     _found(monkeypatch, [finding()])
-    found = objects(invoke("findings", "flights", "--json"))
-    assert [item["window"] for item in found] == [1, 2]
-    assert found[0] == {
+    documents = objects(invoke("findings", "flights", "--json"))
+    assert [item["window"] for item in documents] == [1, 2]
+    assert documents[0] == {
         "window": 1,
         "revision": 1,
         "id": finding_id("flights→warehouse", finding().finding.key_hash),
@@ -188,9 +188,9 @@ def test_open_findings_come_first_by_the_time_until_kafka_deletes_their_original
     monkeypatch.setattr(findings, "read_deadlines", lambda *_: Deadlines(retention={"flights": kept}, silent={}))
     monkeypatch.setattr(findings, "chosen_windows", lambda *_, **__: [window(1)])
     _found(monkeypatch, [repaired, *items])
-    found = objects(invoke("findings", "flights", "--json"))
-    assert [item["key"] for item in found] == ["due", "soon", "late", "gone", "whole"]
-    assert found[2]["original"] == {
+    documents = objects(invoke("findings", "flights", "--json"))
+    assert [item["key"] for item in documents] == ["due", "soon", "late", "gone", "whole"]
+    assert documents[2]["original"] == {
         "fate": "expires",
         "at": (now + timedelta(days=6)).isoformat(),
         "may_be_earlier": False,
@@ -220,7 +220,7 @@ def test_findings_are_shown_when_kafka_does_not_answer(
 def test_windows_are_one_object_a_line(invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "chosen_windows", lambda *_, **__: [window(1), window(2)])
     monkeypatch.setattr(report, "unopened_items", lambda *_: [])
-    monkeypatch.setattr(report, "window_document", lambda _, found: document(found.number))
+    monkeypatch.setattr(report, "window_document", lambda _, judged_window: document(judged_window.number))
     assert objects(invoke("windows", "flights", "--json")) == [document(1), document(2)]
     shown = invoke("windows", "flights").stdout
     assert is_harmless(shown)
@@ -238,13 +238,13 @@ def test_the_newest_windows_are_listed_and_the_number_of_the_others_is_reported(
         return [window(number) for number in range(1 if most is None else 1 + 7 - most, 8)]
 
     monkeypatch.setattr(report, "chosen_windows", chosen)
-    monkeypatch.setattr(report, "window_document", lambda _, found: document(found.number))
+    monkeypatch.setattr(report, "window_document", lambda _, judged_window: document(judged_window.number))
     monkeypatch.setattr(report, "show_windows", lambda *_: None)
     monkeypatch.setattr(report, "unopened_items", lambda *_: [])
     message = "5 older windows not listed; `--last 0` lists all"
     assert message in invoke("windows", "flights", "--last", "2").stdout
     assert "not listed" not in invoke("windows", "flights", "--last", "0").stdout
-    assert [one["window"] for one in objects(invoke("windows", "flights", "--last", "2", "--json"))] == [6, 7]
+    assert [printed["window"] for printed in objects(invoke("windows", "flights", "--last", "2", "--json"))] == [6, 7]
     assert asked == [2, None, 2]
 
 

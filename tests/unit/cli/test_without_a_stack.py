@@ -63,7 +63,7 @@ def test_a_journal_whose_uri_cannot_be_used_is_named_without_it(
     invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("MAKEWHOLE_JOURNAL_DSN", "postgresql+psycopg2://airflow:SECRET@db.example.org:5432/makewhole")
-    found = "is no connection string of PostgreSQL's"
+    text = "is no connection string of PostgreSQL's"
     remedy = (
         "Write it as postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with the special characters of each part "
         "percent-encoded"
@@ -71,7 +71,7 @@ def test_a_journal_whose_uri_cannot_be_used_is_named_without_it(
 
     result = invoke("windows", "flights")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == f"could not: environment: MAKEWHOLE_JOURNAL_DSN: {found}. {remedy}\n"
+    assert result.stderr == f"could not: environment: MAKEWHOLE_JOURNAL_DSN: {text}. {remedy}\n"
 
     for name in ("MAKEWHOLE_SIGNING_KEY", "AIRFLOW_CONN_SHOP", "AIRFLOW_CONN_KAFKA_MAIN"):
         monkeypatch.delenv(name, raising=False)
@@ -81,7 +81,7 @@ def test_a_journal_whose_uri_cannot_be_used_is_named_without_it(
     assert (result.exit_code, "SECRET" in result.output) == (2, False)
     problems = json.loads(result.stdout)["problems"]
     listed = {f"{problem['file']} {problem['path']}" for problem in problems}
-    assert [problem["found"] for problem in problems if problem["path"] == "MAKEWHOLE_JOURNAL_DSN"] == [found]
+    assert [problem["found"] for problem in problems if problem["path"] == "MAKEWHOLE_JOURNAL_DSN"] == [text]
     for missing in ("KAFKA_MAIN", "SHOP", "AIRFLOW_URL", "STORAGE", "SIGNING_KEY"):
         assert any(missing in place for place in listed), (missing, listed)
 

@@ -97,15 +97,15 @@ def test_a_name_says_the_number() -> None:
 
 
 @given(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1), NUMBERS, NUMBERS)
-def test_buckets_of_any_numbers_share_the_keys_that_are_in_both(key: int, other: int, one: int, more: int) -> None:
-    names = bucket_name(key, one), bucket_name(other, more)
-    fewer = min(one, more)
+def test_buckets_of_any_numbers_share_the_keys_that_are_in_both(key: int, other: int, first: int, more: int) -> None:
+    names = bucket_name(key, first), bucket_name(other, more)
+    fewer = min(first, more)
 
-    assert shares_keys(bucket_name(key, one), bucket_name(key, more))
+    assert shares_keys(bucket_name(key, first), bucket_name(key, more))
     assert shares_keys(*names) == shares_keys(*reversed(names)) == (key % fewer == other % fewer)
     assert (names[1] in set(names_within(names[0], more))) == shares_keys(*names)
     frame = pl.DataFrame({"key_hi": [key, other]}, schema={"key_hi": pl.UInt64})
-    assert frame.select(is_in_bucket(names[0])).to_series().to_list() == [True, other % one == key % one]
+    assert frame.select(is_in_bucket(names[0])).to_series().to_list() == [True, other % first == key % first]
 
 
 @given(NUMBERS, st.lists(st.integers(0, 2**64 - 1), max_size=20), NUMBERS, st.integers(0, 2**64 - 1))

@@ -107,8 +107,8 @@ def test_a_text_between_two_that_cannot_meet_does_not_hide_them() -> None:
 
 
 def test_whatever_the_order_two_types_have_the_same_common_one() -> None:
-    for one, other in combinations_with_replacement([*KeyType, None], 2):
-        assert common_type(one, other) is common_type(other, one)
+    for first, other in combinations_with_replacement([*KeyType, None], 2):
+        assert common_type(first, other) is common_type(other, first)
 
 
 def test_a_declaration_at_one_point_holds_for_all_that_hops_join_with_it() -> None:
@@ -131,9 +131,9 @@ def test_topics_alone_have_texts_as_they_are_unless_a_type_is_declared() -> None
 
 def test_every_part_has_its_own_type() -> None:
     both = pipeline(key=("id", "region"), parts=2)
-    found = key_layout(both, {"ledger": ("numeric", "text"), "store": ("bigint", "text")})
-    assert found == dict.fromkeys(("ledger", "topic", "store"), (DECIMAL, STRING))
-    assert declaration(both.points["topic"], found["topic"]) == 'key: {"$.id": decimal, "$.region": string}'
+    layout = key_layout(both, {"ledger": ("numeric", "text"), "store": ("bigint", "text")})
+    assert layout == dict.fromkeys(("ledger", "topic", "store"), (DECIMAL, STRING))
+    assert declaration(both.points["topic"], layout["topic"]) == 'key: {"$.id": decimal, "$.region": string}'
 
 
 def test_a_layout_is_none_of_the_file() -> None:

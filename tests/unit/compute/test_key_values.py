@@ -113,7 +113,7 @@ def test_what_is_no_value_of_the_type_is_refused_with_the_reason(kind: KeyType, 
 def test_a_text_key_is_what_it_always_was(value: Any) -> None:
     """Its hash is in every index that there is."""
     answers = []
-    for render in (component_text, lambda one: part_text(one, KeyType.STRING)):
+    for render in (component_text, lambda part: part_text(part, KeyType.STRING)):
         try:
             answers.append(render(value))
         except KeyProblem as problem:

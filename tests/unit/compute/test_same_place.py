@@ -121,11 +121,11 @@ def test_two_hops_that_would_reverse_one_repetition_are_refused_whatever_their_t
 
 
 def test_two_topics_do_not_fill_one_table_by_coordinates() -> None:
-    one, other = (
+    first, other = (
         TopicPoint(name=name, connection="log", topic=name, key=("kafka.partition", "kafka.offset"))
         for name in ("orders", "returns")
     )
-    points = {point.name: point for point in (one, other, table("a", "p", "o"), table("b", "p", "o"))}
+    points = {point.name: point for point in (first, other, table("a", "p", "o"), table("b", "p", "o"))}
     hops = (Hop(source="orders", target="a", remedies=_REPORT), Hop(source="returns", target="b", remedies=_REPORT))
     both = Pipeline(name="shop", points=points, hops=hops)
     require_one_log(with_identities(both, {"a": "1", "b": "2", "orders": "3", "returns": "4"}))

@@ -134,9 +134,9 @@ def test_standing_tombstones_are_those_that_a_comparison_one_by_one_finds(record
         return (tombstone[4] or 0) > (value[4] or 0)
 
     expected = {
-        one[0]
-        for one in records
-        if one[5] and all(follows(one, other) for other in records if other[0] == one[0] and not other[5])
+        record[0]
+        for record in records
+        if record[5] and all(follows(record, other) for other in records if other[0] == record[0] and not other[5])
     }
     assert set(places(standing_tombstones(frame(records), {"a": 0}))) == expected
 
@@ -176,8 +176,8 @@ def test_keys_that_a_tombstone_may_delete_are_those_that_a_comparison_one_by_one
         orient="row",
     )
     places = pl.DataFrame(rows, schema=UNREAD_PLACES, orient="row")
-    found = may_be_deleted(keys, pl.concat([empty(LOG_ORDER), *frames]), places, {"a": 0})
-    assert {*found["key_hi"]} == {key for key in (1, 2, 3) if any(may_delete(place, key) for place in unread)}
+    deleted = may_be_deleted(keys, pl.concat([empty(LOG_ORDER), *frames]), places, {"a": 0})
+    assert {*deleted["key_hi"]} == {key for key in (1, 2, 3) if any(may_delete(place, key) for place in unread)}
 
 
 KEYED = ValueShape(key=("kafka.key",), compare={"x": "int"}, tombstones_erase=True)
@@ -194,22 +194,22 @@ def test_a_tombstone_is_neither_a_copy_nor_undecodable_where_it_erases() -> None
         ]
     )
 
-    found = topic_records(batch, KEYED)
+    read = topic_records(batch, KEYED)
 
-    assert found.copies.select("key", "offset").rows() == [("a", 1)]
-    assert found.tombstones.select("key", "partition", "offset").rows() == [("a", 2, 2)]
-    assert found.undecodable.rows() == [("2:4", "key is null", None), ("2:5", "value is not JSON", "c")]
-    assert log_order(found.tombstones, "log", "id").select("offset", "is_tombstone").rows() == [(2, True)]
+    assert read.copies.select("key", "offset").rows() == [("a", 1)]
+    assert read.tombstones.select("key", "partition", "offset").rows() == [("a", 2, 2)]
+    assert read.undecodable.rows() == [("2:4", "key is null", None), ("2:5", "value is not JSON", "c")]
+    assert log_order(read.tombstones, "log", "id").select("offset", "is_tombstone").rows() == [(2, True)]
 
 
 def test_without_the_word_of_a_store_a_tombstone_is_undecodable() -> None:
     batch = log([{"key": b"a", "value": None, "offset": 2}])
-    found = topic_records(batch, ValueShape(key=("kafka.key",), compare={"x": "int"}))
-    assert (len(found.copies), len(found.tombstones)) == (0, 0)
-    assert found.undecodable.rows() == [("2:2", "value is null (a tombstone)", "a")]
+    read = topic_records(batch, ValueShape(key=("kafka.key",), compare={"x": "int"}))
+    assert (len(read.copies), len(read.tombstones)) == (0, 0)
+    assert read.undecodable.rows() == [("2:2", "value is null (a tombstone)", "a")]
 
 
 def test_records_without_tombstones_are_as_before() -> None:
     assert isinstance(log([]), pa.RecordBatch)
-    found = topic_records(log([]), KEYED)
-    assert (len(found.copies), len(found.undecodable), len(found.tombstones)) == (0, 0, 0)
+    read = topic_records(log([]), KEYED)
+    assert (len(read.copies), len(read.undecodable), len(read.tombstones)) == (0, 0, 0)

@@ -30,15 +30,15 @@ def pipeline(declared: str = "string", where: str | None = None, **of_hop: Any) 
     return Pipeline(name="p", points={"orders": ledger, "copy": store}, hops=(hop,), compare={"x": declared})
 
 
-def types_of(one: ColumnKind, other: ColumnKind, of: Pipeline) -> tuple[ValueTypes, list[str]]:
+def types_of(first: ColumnKind, other: ColumnKind, of: Pipeline) -> tuple[ValueTypes, list[str]]:
     """Return the types, and the problems as `path: found`."""
     usual = {"id": TEXT, "at": ColumnKind.of("timestamp with time zone")}
-    found, problems = value_types(of, {"orders": {**usual, "x": one}, "copy": {**usual, "x": other}})
-    return found, [f"{problem.path}: {problem.found}" for problem in problems]
+    types, problems = value_types(of, {"orders": {**usual, "x": first}, "copy": {**usual, "x": other}})
+    return types, [f"{problem.path}: {problem.found}" for problem in problems]
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "read"),
+    ("first", "other", "read"),
     [
         (TEXT, TEXT, None),
         (TEXT, INT, "int"),
@@ -68,13 +68,13 @@ def types_of(one: ColumnKind, other: ColumnKind, of: Pipeline) -> tuple[ValueTyp
         (ColumnKind.of("money[]", element="money"), TEXTS, "string[]"),
     ],
 )
-def test_a_string_is_read_in_the_type_of_its_columns(one: ColumnKind, other: ColumnKind, read: str | None) -> None:
-    types, problems = types_of(one, other, pipeline())
+def test_a_string_is_read_in_the_type_of_its_columns(first: ColumnKind, other: ColumnKind, read: str | None) -> None:
+    types, problems = types_of(first, other, pipeline())
     assert (types.values, problems) == ({} if read is None else {"x": read}, [])
 
 
 @pytest.mark.parametrize(
-    ("declared", "one", "other", "refused"),
+    ("declared", "first", "other", "refused"),
     [
         ("string", INT, ColumnKind.of("boolean"), "of type boolean: no value is both"),
         ("string", INTS, TEXTS, "of type text[]: no value is both"),
@@ -90,9 +90,9 @@ def test_a_string_is_read_in_the_type_of_its_columns(one: ColumnKind, other: Col
     ],
 )
 def test_a_column_that_cannot_be_what_the_file_says_is_named(
-    declared: str, one: ColumnKind, other: ColumnKind, refused: str | None
+    declared: str, first: ColumnKind, other: ColumnKind, refused: str | None
 ) -> None:
-    _, problems = types_of(one, other, pipeline(declared))
+    _, problems = types_of(first, other, pipeline(declared))
     assert [problem.endswith(refused or "") for problem in problems] == ([True] if refused else [])
 
 
@@ -115,7 +115,7 @@ def test_a_filter_is_compared_in_the_type_of_its_column(
     where: str, kind: ColumnKind, read: str, is_refused: bool
 ) -> None:
     types, problems = types_of(kind, kind, pipeline(where=where))
-    assert (types.filters, [one.startswith("hops orders→copy.where: ") for one in problems]) == (
+    assert (types.filters, [problem.startswith("hops orders→copy.where: ") for problem in problems]) == (
         {"x": read},
         [True] if is_refused else [],
     )
@@ -168,7 +168,7 @@ def test_where_no_table_has_the_column_compare_says_its_type(
 ) -> None:
     usual = {"id": TEXT, "at": ColumnKind.of("timestamp with time zone")}
     types, problems = value_types(pipeline(declared, where=where), {"orders": usual, "copy": usual})
-    assert (types.filters, [one.path for one in problems]) == (
+    assert (types.filters, [problem.path for problem in problems]) == (
         {"x": read},
         ["hops orders→copy.where"] if is_refused else [],
     )
@@ -204,15 +204,15 @@ def test_a_filter_of_a_column_that_only_records_have_is_compared_in_its_unit() -
     hop = Hop(source="log", target="copy", remedies=OBSERVING, where=where)
     both = replace(of_tables, points={"log": topic, "copy": of_tables.points["copy"]}, hops=(hop,))
 
-    found, problems = value_types(both, {"copy": {"id": TEXT, "at": ColumnKind.of("date"), "x": TEXT}})
-    assert (found.filters, problems) == ({"paid": "timestamp", "due": "date", "other": "string"}, [])
+    types, problems = value_types(both, {"copy": {"id": TEXT, "at": ColumnKind.of("date"), "x": TEXT}})
+    assert (types.filters, problems) == ({"paid": "timestamp", "due": "date", "other": "string"}, [])
 
     _, [problem] = value_types(replace(both, hops=(replace(hop, where="paid > 17"),)), {})
     assert problem.found == "log counts paid in timestamp(ms), and 17 would be compared with it as int"
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "read"),
+    ("first", "other", "read"),
     [
         ("real", "real", {"x": "real"}),
         ("real", "text", {"x": "real"}),
@@ -221,8 +221,8 @@ def test_a_filter_of_a_column_that_only_records_have_is_compared_in_its_unit() -
     ],
 )
 def test_a_double_beside_columns_of_four_bytes_alone_is_read_as_they_are(
-    one: str, other: str, read: dict[str, str]
+    first: str, other: str, read: dict[str, str]
 ) -> None:
-    types, problems = types_of(ColumnKind.of(one), ColumnKind.of(other), pipeline("double"))
+    types, problems = types_of(ColumnKind.of(first), ColumnKind.of(other), pipeline("double"))
     assert (dict(types.values), problems) == (read, [])
     assert types.of_values({"x": "double"}) == {"x": read.get("x", "double")}

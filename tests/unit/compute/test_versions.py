@@ -53,7 +53,7 @@ def test_numbers_of_64_bits_have_the_order_of_versions(versions: list[Decimal | 
 
     pairs = [(version, number) for version, number in zip(versions, numbers, strict=True) if version is not None]
     assert [number is None for number in numbers] == [version is None for version in versions]
-    assert all((one < other) == (a < b) for one, a in pairs for other, b in pairs)
+    assert all((first < other) == (a < b) for first, a in pairs for other, b in pairs)
 
 
 def test_texts_are_read_one_by_one_or_together_the_same() -> None:

@@ -68,14 +68,14 @@ def test_a_file_without_columns_is_written_down_as_ever(write: Callable[..., Pat
 
 
 def test_another_place_of_a_column_is_another_reading(write: Callable[..., Path]) -> None:
-    one, other = (load_pipeline(write(text(store=f", columns: {{amount: {name}}}"), f"{name}.yaml")) for name in "ab")
+    first, other = (load_pipeline(write(text(store=f", columns: {{amount: {name}}}"), f"{name}.yaml")) for name in "ab")
 
-    assert judging_sha256(one) != judging_sha256(other)
-    assert reading_sha256(one) != reading_sha256(other)
-    assert compared_at(one, "store") == {"amount": "decimal(10,2) at store: a"}
-    assert compared_at(one, "log") == compared_at(other, "log") == {"amount": "decimal(10,2) at log: $.order.total"}
-    assert compared_everywhere(one) != compared_everywhere(other)
-    assert one.points["store"].written_place == "db:dw.orders (amount: a)"
+    assert judging_sha256(first) != judging_sha256(other)
+    assert reading_sha256(first) != reading_sha256(other)
+    assert compared_at(first, "store") == {"amount": "decimal(10,2) at store: a"}
+    assert compared_at(first, "log") == compared_at(other, "log") == {"amount": "decimal(10,2) at log: $.order.total"}
+    assert compared_everywhere(first) != compared_everywhere(other)
+    assert first.points["store"].written_place == "db:dw.orders (amount: a)"
 
 
 def test_a_column_that_is_key_or_time_has_one_name_everywhere(write: Callable[..., Path]) -> None:
@@ -171,7 +171,7 @@ BUILT = (
 
 
 @pytest.mark.parametrize(
-    ("log", "found"),
+    ("log", "problem"),
     [
         ('"$.order.id"', None),
         ('"$.order"', "have amount at $.order and Nr. at $.order.id"),
@@ -181,14 +181,14 @@ BUILT = (
     ],
 )
 def test_a_topic_whose_records_cannot_be_made_of_a_row_is_refused_where_they_are_produced(
-    write: Callable[..., Path], log: str, found: str | None
+    write: Callable[..., Path], log: str, problem: str | None
 ) -> None:
-    place = '"$.total"' if found is None else log
+    place = '"$.total"' if problem is None else log
     file = text(log=f", columns: {{amount: {place}}}", first=PRODUCE)
-    if found is None:
+    if problem is None:
         load_pipeline(write(file))
     else:
-        cannot = f"cannot {found}" if found.startswith("have") else f"would {found}"
+        cannot = f"cannot {problem}" if problem.startswith("have") else f"would {problem}"
         made = f"a record that `produce` makes of a row of outbox {cannot}"
         assert problems_of(write(file)) == [f"points.log.columns.amount (line 6): {made}. {BUILT}"]
         load_pipeline(write(text(log=f", columns: {{amount: {place}}}"), "observed.yaml"))

@@ -96,16 +96,16 @@ def test_a_file_without_such_lines_is_what_it_was(tmp_path: Path) -> None:
     bare = load_pipeline(tmp_path / "shop.yaml")
     assert as_compared_on(bare, bare.hops[0]) is bare
     assert compared_sets_at(written, "orders") == [] == compared_sets_at(bare, "orders")
-    hops = [configuration_document(one)["hops"] for one in (bare, written, plain)]
+    hops = [configuration_document(pipeline)["hops"] for pipeline in (bare, written, plain)]
     assert ["compare" in hop for of_file in hops for hop in of_file] == [False] * 4 + [True] * 2 + [False, True, True]
-    assert len({judging_sha256(one) for one in (bare, written, plain)}) == 3
+    assert len({judging_sha256(pipeline) for pipeline in (bare, written, plain)}) == 3
     assert compared_by_hop(bare) == {}
     assert compared_by_hop(plain) == {"orders→warehouse": {"number": "int"}, "orders→regions": {}}
 
 
 def test_a_column_with_two_types_is_refused(tmp_path: Path) -> None:
-    found = problems(tmp_path, of_warehouse="{amount: string}")
-    assert found == [
+    messages = problems(tmp_path, of_warehouse="{amount: string}")
+    assert messages == [
         "hops[1] (line 12): orders→warehouse compares amount as string, and it is a decimal(8,2) under 'compare' of "
         "the file; a point is read once for all its hops. Write one type for it, or give it another name here, and its "
         "place under 'columns' at the points of orders→warehouse"
@@ -113,8 +113,8 @@ def test_a_column_with_two_types_is_refused(tmp_path: Path) -> None:
 
 
 def test_hops_into_one_place_that_compare_different_columns_are_refused(tmp_path: Path) -> None:
-    found = problems(tmp_path, table="warehouse")
-    assert found == [
+    messages = problems(tmp_path, table="warehouse")
+    assert messages == [
         "hops[2] (line 13): orders→warehouse and orders→regions lead into one place and compare different columns, and "
         "each row there is held to all its sources. Compare the same columns, in the same order, on both"
     ]

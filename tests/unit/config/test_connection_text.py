@@ -55,14 +55,14 @@ def test_the_environment_counts_before_the_file(file: Path, monkeypatch: pytest.
 def test_a_connection_that_is_nowhere_is_named_with_both_places(file: Path) -> None:
     file.write_text(json.dumps({"db": DATABASE}))
 
-    place, path, found, remedy = problem_of("log")
+    place, path, what, remedy = problem_of("log")
 
-    assert (place, path, found) == ("environment", "AIRFLOW_CONN_LOG", "is not set")
+    assert (place, path, what) == ("environment", "AIRFLOW_CONN_LOG", "is not set")
     assert remedy.endswith("or to Airflow's URI form; or write it into the file of MAKEWHOLE_CONNECTIONS")
 
 
 @pytest.mark.parametrize(
-    ("content", "found"),
+    ("content", "problem"),
     [
         (None, "cannot be read (FileNotFoundError)"),
         (f'{{"db": "{SECRET}"', "cannot be read (JSONDecodeError)"),
@@ -71,12 +71,12 @@ def test_a_connection_that_is_nowhere_is_named_with_both_places(file: Path) -> N
     ],
 )
 def test_a_file_that_cannot_be_read_is_named_and_its_content_is_not(
-    file: Path, content: str | None, found: str
+    file: Path, content: str | None, problem: str
 ) -> None:
     if content is not None:
         file.write_text(content)
 
-    assert problem_of("db") == (str(file), "MAKEWHOLE_CONNECTIONS", found, _SHAPE)
+    assert problem_of("db") == (str(file), "MAKEWHOLE_CONNECTIONS", problem, _SHAPE)
 
 
 def test_a_connection_of_the_file_with_a_mistake_is_named_by_its_id(file: Path) -> None:
@@ -91,16 +91,16 @@ def test_a_connection_to_an_object_store_has_keys_or_leaves_them_to_the_sdk(file
     store = {"conn_type": "aws", "login": "AK", "password": SECRET, "extra": extra}
     file.write_text(json.dumps({"storage": store, "chain": {"conn_type": "aws"}}))
 
-    found, chain = object_store("storage"), object_store("chain")
+    storage, chain = object_store("storage"), object_store("chain")
 
-    assert (found.access_key, found.secret_key) == ("AK", SECRET)
-    assert found.settings == {"region": "eu-west-1", "endpoint_url": "https://s3.example:9000"}
+    assert (storage.access_key, storage.secret_key) == ("AK", SECRET)
+    assert storage.settings == {"region": "eu-west-1", "endpoint_url": "https://s3.example:9000"}
     assert (chain.access_key, chain.secret_key, chain.settings) == (None, None, {})
-    assert SECRET not in repr(found)
+    assert SECRET not in repr(storage)
 
 
 @pytest.mark.parametrize(
-    ("store", "found"),
+    ("store", "what"),
     [
         ({"conn_type": "postgres", "password": SECRET}, "is no connection to an object store"),
         ({"conn_type": "aws", "password": SECRET}, "has a login or a password, and not both"),
@@ -109,10 +109,10 @@ def test_a_connection_to_an_object_store_has_keys_or_leaves_them_to_the_sdk(file
     ],
 )  # fmt: skip
 def test_a_wrong_connection_to_an_object_store_is_named_and_its_secret_is_not(
-    file: Path, store: dict[str, object], found: str
+    file: Path, store: dict[str, object], what: str
 ) -> None:
     file.write_text(json.dumps({"storage": store}))
     with pytest.raises(ConfigurationError) as caught:
         object_store("storage")
-    assert caught.value.problems[0].found == found
+    assert caught.value.problems[0].found == what
     assert SECRET not in str(caught.value)

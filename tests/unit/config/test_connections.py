@@ -178,7 +178,7 @@ def test_a_variable_that_is_not_set_is_named(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "what"),
     [
         ('{"conn_type":"postgres","password":"s3cret",', "begins like JSON and is none"),
         ("s3cret", "is neither JSON nor a URI"),
@@ -198,13 +198,13 @@ def test_a_variable_that_is_not_set_is_named(monkeypatch: pytest.MonkeyPatch) ->
     ],
 )  # fmt: skip
 def test_a_wrong_connection_is_named_and_its_secret_is_not(
-    monkeypatch: pytest.MonkeyPatch, text: str, found: str
+    monkeypatch: pytest.MonkeyPatch, text: str, what: str
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_DB", text)
     with pytest.raises(ConfigurationError) as caught:
         from_environment("db")
     [problem] = caught.value.problems
-    assert (problem.file, problem.path, problem.found) == ("environment", "AIRFLOW_CONN_DB", found)
+    assert (problem.file, problem.path, problem.found) == ("environment", "AIRFLOW_CONN_DB", what)
     assert problem.remedy
     assert SECRET not in str(caught.value)
     assert SECRET not in "".join(traceback.format_exception(caught.value)).replace(text, "")

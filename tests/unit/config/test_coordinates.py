@@ -33,7 +33,7 @@ def text(key: str = "position", columns: str = PAIR, **more: str) -> str:
 
 
 def problems_of(path: Path) -> list[str]:
-    return [f"{one.path}: {one.found}. {one.remedy}" for one in read_file(path).problems]
+    return [f"{problem.path}: {problem.found}. {problem.remedy}" for problem in read_file(path).problems]
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_a_table_is_named_by_its_uuid_however_that_is_written(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("dataset", "key", "found"),
+    ("dataset", "key", "messages"),
     [
         (
             "{kind: dataset, connection: lake, table: dw.orders, key: id}",
@@ -145,9 +145,9 @@ def test_a_table_is_named_by_its_uuid_however_that_is_written(tmp_path: Path) ->
         ),
     ],
 )
-def test_mistakes_in_a_dataset_are_said(tmp_path: Path, dataset: str, key: str, found: list[str]) -> None:
+def test_mistakes_in_a_dataset_are_said(tmp_path: Path, dataset: str, key: str, messages: list[str]) -> None:
     problems = read_file(written(tmp_path, dataset, key)).problems
-    assert [f"{one.path}: {one.found}. {one.remedy}" for one in problems] == found
+    assert [f"{problem.path}: {problem.found}. {problem.remedy}" for problem in problems] == messages
 
 
 def test_secrets_of_a_catalogue_stand_in_the_password_and_are_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,7 +171,7 @@ def test_secrets_of_a_catalogue_stand_in_the_password_and_are_never_shown(monkey
 
 
 @pytest.mark.parametrize(
-    ("fields", "found"),
+    ("fields", "message"),
     [
         (
             '"extra": {}',
@@ -182,8 +182,10 @@ def test_secrets_of_a_catalogue_stand_in_the_password_and_are_never_shown(monkey
         ('"extra": {"type": "rest", "uri": ["a"]}', "has a value in its extra that is no text, number or boolean"),
     ],
 )
-def test_a_catalogue_that_is_described_badly_is_said(fields: str, found: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_catalogue_that_is_described_badly_is_said(
+    fields: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_LAKE", f'{{"conn_type": "iceberg", {fields}}}')
     with pytest.raises(ConfigurationError) as raised:
         from_environment("lake")
-    assert [problem.found for problem in raised.value.problems] == [found]
+    assert [problem.found for problem in raised.value.problems] == [message]

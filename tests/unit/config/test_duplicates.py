@@ -60,4 +60,6 @@ def test_a_topic_that_nothing_feeds_asks_for_its_duplicates(tmp_path: Path, word
 def test_other_words_and_a_topic_that_is_fed_are_refused(tmp_path: Path, orders: str, into: str, expected: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         load_pipeline(write(tmp_path, orders, into))
-    assert [f"{one.path.split(' (')[0]}: {one.found}. {one.remedy}" for one in caught.value.problems] == [expected]
+    assert [
+        f"{problem.path.split(' (')[0]}: {problem.found}. {problem.remedy}" for problem in caught.value.problems
+    ] == [expected]

@@ -76,8 +76,8 @@ def test_a_store_names_a_table_or_a_column(
 def test_anything_else_is_refused_with_what_to_write(write: Callable[..., Path], said: str, problem: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         load_pipeline(write(FILE.replace("ERASED", f", erased: {said}")))
-    (found,) = caught.value.problems
-    assert f"{found.path}: {found.found}. {found.remedy}" == problem
+    (actual,) = caught.value.problems
+    assert f"{actual.path}: {actual.found}. {actual.remedy}" == problem
 
 
 IN_HEADERS = FILE.replace('"$.region", "$.id"', '"header:region", kafka.key').replace("ERASED", ", erased: tombstones")
@@ -95,7 +95,7 @@ def test_a_store_has_its_erasures_named_by_the_tombstones_of_the_topics_from_whi
 
 
 @pytest.mark.parametrize(
-    ("hops", "found"),
+    ("hops", "message"),
     [
         (
             "[{from: outbox, to: log, semantics: upsert}, {from: log, to: store, semantics: upsert}]",
@@ -108,12 +108,14 @@ def test_a_store_has_its_erasures_named_by_the_tombstones_of_the_topics_from_whi
         ),
     ],
 )
-def test_tombstones_that_say_nothing_of_a_store_are_refused(write: Callable[..., Path], hops: str, found: str) -> None:
+def test_tombstones_that_say_nothing_of_a_store_are_refused(
+    write: Callable[..., Path], hops: str, message: str
+) -> None:
     text = IN_HEADERS.split("hops:")[0] + f"hops: {hops}\n"
     with pytest.raises(ConfigurationError) as caught:
         load_pipeline(write(text))
     (problem,) = caught.value.problems
-    assert f"{problem.path}: {problem.found}. {problem.remedy}" == f"points.store.erased (line 6): {found}"
+    assert f"{problem.path}: {problem.found}. {problem.remedy}" == f"points.store.erased (line 6): {message}"
 
 
 def test_tombstones_name_no_elements(write: Callable[..., Path]) -> None:

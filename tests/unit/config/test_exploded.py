@@ -161,18 +161,19 @@ def test_elements_are_compared_with_records_of_one_event_each(write: Callable[..
 def test_no_record_is_written_for_one_of_its_elements(
     write: Callable[..., Path], hop: str, remedy: str, divided: str
 ) -> None:
-    [found] = _problems(write(TOPICS.replace(hop, f"{hop}, {remedy}")))
+    [problem] = _problems(write(TOPICS.replace(hop, f"{hop}, {remedy}")))
     assert (
-        f"would write a whole record, with all its elements, for one of them: those of {divided} have several" in found
+        f"would write a whole record, with all its elements, for one of them: those of {divided} have several"
+        in problem
     )
 
 
 def test_records_are_not_redelivered_into_a_topic_of_elements(write: Callable[..., Path]) -> None:
     hop = "{from: split, to: store"
-    [found] = _problems(
+    [problem] = _problems(
         write(TOPICS.replace(hop, f"{hop}, redeliver_to: bundles, compensation: {{missing: redeliver}}"))
     )
-    assert "the events of bundles are elements of its records, and a record of it would be written for one" in found
+    assert "the events of bundles are elements of its records, and a record of it would be written for one" in problem
 
 
 def test_upsert_says_what_becomes_of_removed_elements_at_both_ends(write: Callable[..., Path]) -> None:

@@ -40,7 +40,7 @@ def test_texts_have_an_order_where_something_says_that_they_are_more(
     """What a table's column is, its database says when the window is opened."""
     kind, key = mirror
     problems = read_file(write(FILE.format(compare=compare, kind=kind, key=key))).problems
-    assert [f"{one.path}: {one.found}. {one.remedy}" for one in problems] == [
+    assert [f"{problem.path}: {problem.found}. {problem.remedy}" for problem in problems] == [
         "hops[0].where (line 8): at is put in an order, and nothing says that it is more than a text; texts have no "
         "order that all systems share. Declare it under 'compare', for example 'compare: {at: timestamp}', or name the "
         "values: 'at in (…)'"

@@ -66,10 +66,10 @@ def test_a_position_is_no_column(write: Callable[..., Path]) -> None:
 
 
 def test_another_group_is_another_reading(write: Callable[..., Path]) -> None:
-    one, other = (load_pipeline(write(text(GROUP.replace("line,", name)))) for name in ("line,", "id,"))
-    assert reading_sha256(one) != reading_sha256(other)
-    assert judging_sha256(one) != judging_sha256(other)
-    assert "group" not in configuration_document(one)["hops"][0]
+    first, other = (load_pipeline(write(text(GROUP.replace("line,", name)))) for name in ("line,", "id,"))
+    assert reading_sha256(first) != reading_sha256(other)
+    assert judging_sha256(first) != judging_sha256(other)
+    assert "group" not in configuration_document(first)["hops"][0]
 
 
 def test_no_remedy_is_suggested_and_none_of_the_file_is_taken(write: Callable[..., Path]) -> None:

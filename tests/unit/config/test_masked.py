@@ -73,8 +73,8 @@ def test_what_rows_are_found_ordered_or_made_by_is_not_masked(
                 .replace("mask: [pilot, seat]", f"mask: [{column}]")
             )
         )
-    found = [problem.found for problem in refused.value.problems if problem.path.startswith("mask")]
-    assert found[0] == (
+    messages = [problem.found for problem in refused.value.problems if problem.path.startswith("mask")]
+    assert messages[0] == (
         f"names '{column}', by which {points} finds, orders or makes its rows or records: it is shown with each of them"
     )
 

@@ -264,12 +264,12 @@ def test_aliases_without_end_are_refused(write: Callable[..., Path], minimal: st
     remedy = "once its aliases (`*name`) are written out. Write out what the aliases stand for"
     ten = "".join(f"a{at}: &a{at} [{', '.join([f'*a{at - 1}'] * 10)}]\n" for at in range(1, 9))
 
-    for text, found in [
+    for text, message in [
         ("gate: &a {tolerance: *a}\n", "holds itself"),
         (f"a0: &a0 [x]\n{ten}", "is too large or too deep"),
         ("a0: &a0 [x]\n" + "".join(f"a{at}: &a{at} [*a{at - 1}]\n" for at in range(1, 30)), "is too large or too deep"),
     ]:
-        assert problems_of(write(minimal + text)) == [f"line 1: {found} {remedy}"]
+        assert problems_of(write(minimal + text)) == [f"line 1: {message} {remedy}"]
 
 
 def test_a_number_of_thousands_of_digits_is_refused(write: Callable[..., Path], minimal: str) -> None:

@@ -114,8 +114,8 @@ def test_who_is_to_know_is_no_part_of_what_decides(write: Write, minimal: str) -
     ],
 )  # fmt: skip
 def test_mistakes_are_named(write: Write, minimal: str, text: str, messages: list[str]) -> None:
-    found = problems(write(with_notify(minimal, f"\n{text}\n")))
-    assert sorted(re.sub(r" \(line \d+\):", ":", line, count=1) for line in found) == sorted(messages)
+    lines = problems(write(with_notify(minimal, f"\n{text}\n")))
+    assert sorted(re.sub(r" \(line \d+\):", ":", line, count=1) for line in lines) == sorted(messages)
 
 
 def test_a_promise_needs_a_schedule(write: Write, minimal: str) -> None:

@@ -63,8 +63,8 @@ def test_anything_else_is_refused_with_its_place(
 ) -> None:
     with pytest.raises(ConfigurationError) as caught:
         load_pipeline(write(minimal.replace(old, new)))
-    (found,) = caught.value.problems
-    assert f"{found.path}: {found.found}. {found.remedy}" == problem
+    (actual,) = caught.value.problems
+    assert f"{actual.path}: {actual.found}. {actual.remedy}" == problem
 
 
 def test_a_connection_that_names_one_is_refused_with_the_line_to_write() -> None:

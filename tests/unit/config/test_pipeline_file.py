@@ -221,9 +221,9 @@ def test_of_two_files_that_describe_the_same_pipeline_neither_runs(
     text = minimal.replace("pipeline: flights", "pipeline: arrivals")
     copy, file = write(text, "arrivals-old.yaml"), write(f"{text}schedule: '0 2 * * *'\n", "arrivals.yaml")
     problems = "\n".join(
-        f"{one}: pipeline (line 2): 'arrivals' is the pipeline of {other} as well, and neither runs. "
+        f"{path}: pipeline (line 2): 'arrivals' is the pipeline of {other} as well, and neither runs. "
         "Give one of them another name, or take a copy out of the folder"
-        for one, other in ((copy, file), (file, copy))
+        for path, other in ((copy, file), (file, copy))
     )
     with pytest.raises(ConfigurationError) as caught:
         find_pipeline("arrivals")
@@ -262,11 +262,11 @@ def test_a_bad_file_keeps_its_dag_and_its_times(
     write(minimal)
     write(text, "bad.yaml")
     write("pipeline: [\n", "nameless.yaml")
-    found = scheduled_pipelines([tmp_path])
-    assert list(found) == ["bad", "flights"]
-    bad = found["bad"]
+    scheduled = scheduled_pipelines([tmp_path])
+    assert list(scheduled) == ["bad", "flights"]
+    bad = scheduled["bad"]
     assert (bad.schedule, bad.until and bad.until.year, bad.hops) == (schedule, until, ())
-    assert found["flights"].hops
+    assert scheduled["flights"].hops
 
 
 def test_a_bad_file_is_refused_by_its_own_problems_alone(

@@ -50,10 +50,10 @@ def test_a_file_without_units_is_written_down_as_ever(write: Callable[..., Path]
 
 
 def test_another_unit_is_another_reading(write: Callable[..., Path]) -> None:
-    one, other = (load_pipeline(write(_text(AT.replace("ms", unit)), f"{unit}.yaml")) for unit in ("ms", "s"))
-    assert judging_sha256(one) != judging_sha256(other)
-    assert reading_sha256(one) != reading_sha256(other)
-    assert compared_everywhere(one) != compared_everywhere(other)
+    first, other = (load_pipeline(write(_text(AT.replace("ms", unit)), f"{unit}.yaml")) for unit in ("ms", "s"))
+    assert judging_sha256(first) != judging_sha256(other)
+    assert reading_sha256(first) != reading_sha256(other)
+    assert compared_everywhere(first) != compared_everywhere(other)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ hops:
 
 
 def problems_of(path: Path) -> list[str]:
-    return [f"{one.path}: {one.found}. {one.remedy}" for one in read_file(path).problems]
+    return [f"{problem.path}: {problem.found}. {problem.remedy}" for problem in read_file(path).problems]
 
 
 def text(ledger: str = "", mirror: str = "", store: str = "") -> str:
@@ -57,8 +57,8 @@ def test_a_hop_without_offsets_or_without_a_table_has_no_progress(write: Callabl
 
 
 def test_each_part_that_is_wrong_is_named(write: Callable[..., Path]) -> None:
-    found = problems_of(write(text(store="{table: dw.offsets, offset: '$.a', means: done, where: sink, group: x}")))
-    assert sorted(one.split(". ")[0] for one in found) == [
+    lines = problems_of(write(text(store="{table: dw.offsets, offset: '$.a', means: done, where: sink, group: x}")))
+    assert sorted(line.split(". ")[0] for line in lines) == [
         "hops[2].progress.group (line 11): is not a key here",
         "hops[2].progress.means (line 11): 'done' is not a meaning of an offset",
         "hops[2].progress.offset (line 11): '$.a' is a place in a record, not a column name",

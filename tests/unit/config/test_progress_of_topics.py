@@ -80,7 +80,7 @@ def test_one_folder_is_one_place_whatever_its_points_are_called(tmp_path: Path) 
 def test_a_table_of_progress_says_of_which_topic_an_offset_is(tmp_path: Path) -> None:
     plain = "{table: dw.progress, partition: part, offset: at}"
     path = written(tmp_path, lake=TABLE, progress=plain, has_replay=False)
-    assert [f"{one.path}: {one.found}. {one.remedy}" for one in read_file(path).problems] == [
+    assert [f"{problem.path}: {problem.found}. {problem.remedy}" for problem in read_file(path).problems] == [
         "hops[1] (line 10): orders→lake and web→lake read one progress, and nothing says which topic an offset of "
         "dw.progress is of. Write 'topic: COLUMN' under 'progress' of both with the column of the topic's name, or a "
         "'where' that distinguishes their rows"

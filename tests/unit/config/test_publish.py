@@ -116,5 +116,5 @@ def test_mistakes_are_named_with_their_place(write: Callable[..., Path], file: s
     with pytest.raises(ConfigurationError) as raised:
         load_pipeline(write(file))
 
-    found = [f"{problem.path}: {problem.found}. {problem.remedy}" for problem in raised.value.problems]
-    assert sorted(found) == sorted(messages)
+    lines = [f"{problem.path}: {problem.found}. {problem.remedy}" for problem in raised.value.problems]
+    assert sorted(lines) == sorted(messages)

@@ -124,8 +124,8 @@ def test_a_value_that_carries_its_schema_is_produced_of_a_column_with_the_whole_
 
 
 def test_a_column_in_a_field_of_the_record_key_is_refused_where_keys_have_none(tmp_path: Path) -> None:
-    found, *_ = problems(tmp_path, 'key: "$.id", columns: {amount: kafka.key.amount}')
-    assert found == (
+    message, *_ = problems(tmp_path, 'key: "$.id", columns: {amount: kafka.key.amount}')
+    assert message == (
         "points.orders.columns.amount: kafka.key.amount is a field of the record key, which is read as a text. Write "
         "'record_key: json' (or json_schema, connect, avro, protobuf) at the point, or 'kafka.key' for the key as a "
         "whole"

@@ -81,7 +81,9 @@ def test_without_a_replay_topic_its_rows_are_those_of_others(tmp_path: Path) -> 
 
 def test_rows_that_are_known_by_their_positions_have_no_replay_topic(tmp_path: Path) -> None:
     text = FILE.replace("key: id, position", "position")
-    problems = [f"{one.path}: {one.found}" for one in read_file(written(tmp_path, text, "position")).problems]
+    problems = [
+        f"{problem.path}: {problem.found}" for problem in read_file(written(tmp_path, text, "position")).problems
+    ]
     assert problems == [
         "hops[0].compensation.missing (line 9): 'redeliver' is not possible for missing keys from a topic to a store "
         "whose key is its coordinates: a record that is sent again has others",
@@ -111,7 +113,10 @@ hops:
 
 
 def test_positions_without_a_topic_are_those_of_one_topic(tmp_path: Path) -> None:
-    problems = [f"{one.path}: {one.found}. {one.remedy}" for one in read_file(written(tmp_path, BESIDE)).problems]
+    problems = [
+        f"{problem.path}: {problem.found}. {problem.remedy}"
+        for problem in read_file(written(tmp_path, BESIDE)).problems
+    ]
     assert problems == [
         "points.lake (line 7): has positions without a topic, and records of web come to its place, too: theirs would "
         "be taken for those of orders. Add 'topic: COLUMN' to 'position'; or name a 'key' here and at the topic"

@@ -246,9 +246,9 @@ def test_what_does_not_fit_together_is_refused(
 ) -> None:
     text = HEAD + TEMPLATE
     assert old in text
-    found = problems_of(write(text.replace(old, new, 1)))
+    lines = problems_of(write(text.replace(old, new, 1)))
     # The topic has hops of two semantics then, which is reported as well.
-    assert [message for message in found if "both semantics" not in message] == messages
+    assert [message for message in lines if "both semantics" not in message] == messages
 
 
 def test_a_wish_of_the_pipeline_that_no_hop_has_a_template_for_is_refused(write: Callable[..., Path]) -> None:

@@ -74,7 +74,7 @@ def test_what_is_suggested_and_why_there_is_nothing(tmp_path: Path) -> None:
         (hop.target, verdict): suggest(pipeline, hop, verdict) for hop in pipeline.hops for verdict in VERDICTS
     }
 
-    assert {place: (one.line, one.does) for place, one in suggestions.items()} == {
+    assert {place: (suggestion.line, suggestion.does) for place, suggestion in suggestions.items()} == {
         ("orders", "missing"): ("missing: produce", "would send them into orders, from outbox"),
         ("orders", "duplicate"): (None, REVERSED),
         ("orders", "mismatched"): (None, UNCHANGEABLE),
@@ -100,7 +100,7 @@ def test_a_store_is_repaired_by_itself_whoever_else_reads_the_topic(tmp_path: Pa
         "what is sent into orders again reaches warehouse, too; `redeliver` needs a topic of its own there, see "
         "`redeliver_to`",
     )
-    assert [(one.line, one.does) for one in into_store] == [
+    assert [(suggestion.line, suggestion.does) for suggestion in into_store] == [
         ("missing: upsert", "would write their rows into warehouse, from orders"),
         ("duplicate: quarantine", "would move the rows too many in warehouse aside, restorable"),
         ("mismatched: upsert", "would write the values of orders into their rows in warehouse"),
@@ -117,7 +117,11 @@ def test_under_upsert_nothing_is_sent_into_a_topic_without_a_version(tmp_path: P
     hops = [{"from": source, "to": target, "semantics": "upsert"} for source, target in ENDS[:2]]
     pipeline = load_pipeline(_file(tmp_path, hops, {}))
 
-    suggestions = [(one.line, one.does) for hop in pipeline.hops for one in [suggest(pipeline, hop, "missing")]]
+    suggestions = [
+        (suggestion.line, suggestion.does)
+        for hop in pipeline.hops
+        for suggestion in [suggest(pipeline, hop, "missing")]
+    ]
 
     assert suggestions == [
         (None, "under upsert nothing is sent into orders without a version; name one at the point"),

@@ -87,7 +87,7 @@ def test_anything_else_is_refused_with_its_place(
 ) -> None:
     with pytest.raises(ConfigurationError) as caught:
         topic(write, minimal, more)
-    assert problem in [f"{found.path}: {found.found}. {found.remedy}" for found in caught.value.problems]
+    assert problem in [f"{wrong.path}: {wrong.found}. {wrong.remedy}" for wrong in caught.value.problems]
 
 
 def test_nothing_is_produced_where_no_record_can_be_made(write: Callable[..., Path], minimal: str) -> None:
@@ -97,8 +97,8 @@ def test_nothing_is_produced_where_no_record_can_be_made(write: Callable[..., Pa
     with pytest.raises(ConfigurationError) as caught:
         load_pipeline(write(asked))
 
-    [found] = caught.value.problems
-    assert f"{found.found}. {found.remedy}" == (
+    [problem] = caught.value.problems
+    assert f"{problem.found}. {problem.remedy}" == (
         "'produce' is not possible for missing keys from a ledger to a topic whose values or record keys are of a "
         "format in which no record can be made. Allowed: report"
     )
@@ -129,7 +129,7 @@ def test_the_address_of_a_registry_is_that_of_airflows_connections(
 
 
 @pytest.mark.parametrize(
-    ("fields", "found"),
+    ("fields", "message"),
     [
         ({}, "has no host"),
         ({"host": "me:s3cret@h"}, "is no address of a schema registry"),
@@ -137,9 +137,9 @@ def test_the_address_of_a_registry_is_that_of_airflows_connections(
         ({"host": "h", "extra": {"verify": False}}, "has keys in its extra that are not used: verify"),
     ],
 )
-def test_a_wrong_registry_is_named_and_its_secret_is_not(fields: dict[str, Any], found: str) -> None:
+def test_a_wrong_registry_is_named_and_its_secret_is_not(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         from_airflow_fields("r", "http", **fields)
 
-    assert str(caught.value).startswith(f"Airflow connection: r: {found}")
+    assert str(caught.value).startswith(f"Airflow connection: r: {message}")
     assert "s3cret" not in str(caught.value)

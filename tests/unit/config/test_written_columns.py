@@ -25,7 +25,7 @@ hops:
 def problems(path: Path, first: str = "", second: str = "") -> list[tuple[str, str, str]]:
     file = path / "orders.yaml"
     file.write_text(FILE.format(first=first, second=second))
-    return [(one.path.partition(" ")[0], one.found, one.remedy) for one in read_file(file).problems]
+    return [(problem.path.partition(" ")[0], problem.found, problem.remedy) for problem in read_file(file).problems]
 
 
 def test_columns_have_types_and_places(tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ def test_columns_have_types_and_places(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "place", "found"),
+    ("line", "place", "message"),
     [
         ("write: {amount: bigint}", "hops[1].write", "'amount' is compared as int, and so written"),
         ("leave: [amount]", "hops[1].leave", "'amount' is compared, and so written"),
@@ -59,13 +59,13 @@ def test_columns_have_types_and_places(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_mistake_is_named_with_its_place(tmp_path: Path, line: str, place: str, found: str) -> None:
-    assert [(where, what) for where, what, _ in problems(tmp_path, second=f", {line}")] == [(place, found)]
+def test_a_mistake_is_named_with_its_place(tmp_path: Path, line: str, place: str, message: str) -> None:
+    assert [(where, what) for where, what, _ in problems(tmp_path, second=f", {line}")] == [(place, message)]
 
 
 def test_a_topic_has_no_columns(tmp_path: Path) -> None:
-    found = "outbox→orders leads into a topic, which has no columns"
+    text = "outbox→orders leads into a topic, which has no columns"
     assert problems(tmp_path, first=", write: {note: string}, leave: [remark]") == [
-        ("hops[0].write", found, "Take the line out"),
-        ("hops[0].leave", found, "Take the line out"),
+        ("hops[0].write", text, "Take the line out"),
+        ("hops[0].leave", text, "Take the line out"),
     ]

@@ -33,20 +33,20 @@ RETRIES, AGE = "commit.retry.num-retries", "history.expire.max-snapshot-age-ms"
 def test_properties_that_are_too_little_for_no_loss(
     properties: Mapping[str, str], expected: list[tuple[Severity, str, str]]
 ) -> None:
-    found = weak_properties("dw.orders", properties, NEEDED)
+    weaknesses = weak_properties("dw.orders", properties, NEEDED)
 
-    assert [(item.severity, item.setting, item.value) for item in found] == expected
+    assert [(item.severity, item.setting, item.value) for item in weaknesses] == expected
 
 
 def test_icebergs_own_five_days_may_be_too_short() -> None:
     claim = TableClaim(forbids_loss=True, needed=timedelta(days=6))
-    (found,) = weak_properties("dw.orders", {}, claim)
-    assert (found.setting, found.value, found.expected) == (AGE, "5 d", "at least 6 d")
+    (weakness,) = weak_properties("dw.orders", {}, claim)
+    assert (weakness.setting, weakness.value, weakness.expected) == (AGE, "5 d", "at least 6 d")
     assert list(weak_properties("dw.orders", {RETRIES: "0"}, TableClaim(forbids_loss=False))) == []
 
 
 @pytest.mark.parametrize(("is_keyed", "overwrites", "count"), [(True, False, 1), (True, True, 0), (False, False, 0)])
 def test_a_dataset_has_no_unique_key_that_could_keep_a_repeat_out(is_keyed: bool, overwrites: bool, count: int) -> None:
     claim = TableClaim(forbids_loss=True, is_keyed=is_keyed, overwrites=overwrites)
-    found = DatasetTables().weaknesses(TableShape(point=POINT, compare={}, filters={}), claim)
-    assert [item.setting for item in found] == ["progress"] * count
+    weaknesses = DatasetTables().weaknesses(TableShape(point=POINT, compare={}, filters={}), claim)
+    assert [item.setting for item in weaknesses] == ["progress"] * count

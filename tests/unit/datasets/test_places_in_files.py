@@ -44,7 +44,7 @@ def test_each_row_has_a_place_of_its_own(location: str, files: set[tuple[str, in
     of_files = [places(location, listed(*file)) for file in files]
 
     assert all(len(own) == 4 for own in of_files)
-    assert all(one.isdisjoint(other) for one, other in combinations(of_files, 2))
+    assert all(left.isdisjoint(other) for left, other in combinations(of_files, 2))
 
 
 def test_a_file_below_the_table_is_named_from_there_on() -> None:

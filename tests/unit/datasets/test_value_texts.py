@@ -28,8 +28,8 @@ MOMENT = datetime(2025, 3, 1, 10, 0, 0, 123_456, UTC)
 
 def texts(values: list[Any], kind: Any, declared: str) -> list[str | None]:
     """Return the canonical texts of a column in a declared type."""
-    found = declared_texts(pa.array(values, kind), declared)
-    return column_texts(found.alias("c"), declared).to_list()
+    declared_column = declared_texts(pa.array(values, kind), declared)
+    return column_texts(declared_column.alias("c"), declared).to_list()
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ def texts(values: list[Any], kind: Any, declared: str) -> list[str | None]:
 def test_values_have_the_texts_that_records_have(
     kind: Any, values: list[Any], declared: str, records: list[Any]
 ) -> None:
-    decoded = [Decimal(repr(one)) if isinstance(one, float) else one for one in records]
-    assert texts(values, kind, declared) == [canonical_text(one, declared) for one in decoded]
+    decoded = [Decimal(repr(value)) if isinstance(value, float) else value for value in records]
+    assert texts(values, kind, declared) == [canonical_text(value, declared) for value in decoded]
 
 
 def test_own_texts_are_those_that_sql_writes() -> None:

@@ -56,8 +56,8 @@ def test_positions_are_found_as_a_set_finds_them(
         positions = OffsetRuns.of(*numbers)
     assert positions is not None
     asked = [*others, *wanted, (3, 1), (-1, 0), (0, -1), (0, 2**62), (2**31, 0)]
-    found = positions.among(*(np.array(column, dtype=np.int64) for column in zip(*asked, strict=True)))
-    assert found.tolist() == [place in wanted for place in asked]
+    marks = positions.among(*(np.array(column, dtype=np.int64) for column in zip(*asked, strict=True)))
+    assert marks.tolist() == [place in wanted for place in asked]
     by_partition = {at: [offset for own, offset in wanted if own == at] for at, _ in sorted(wanted)}
     assert positions.edges() == [(at, min(offsets), max(offsets)) for at, offsets in by_partition.items()]
 
@@ -138,5 +138,5 @@ def test_parts_of_keys_are_those_of_their_texts() -> None:
     ],
 )
 def test_texts_are_numbers_where_all_of_them_are(texts: list[str], numbers: list[int] | None) -> None:
-    found = bigints(pl.Series(texts))
-    assert (None if found is None else found.to_list()) == numbers
+    column = bigints(pl.Series(texts))
+    assert (None if column is None else column.to_list()) == numbers

@@ -46,9 +46,9 @@ def prose(page: Path) -> str:
 def of_step(step: str, field: str) -> str:
     """Return what the beginning of a step's page says of its code, of what it reads, or of what it commits."""
     text = prose(INTERNALS / f"{step}.md")
-    found = re.search(rf"^- \*\*{field}:\*\* (.*?)(?=^- |^$)", text, re.MULTILINE | re.DOTALL)
-    assert found is not None, f"{step}.md does not say its {field}"
-    return found[1]
+    match = re.search(rf"^- \*\*{field}:\*\* (.*?)(?=^- |^$)", text, re.MULTILINE | re.DOTALL)
+    assert match is not None, f"{step}.md does not say its {field}"
+    return match[1]
 
 
 def located(path: str) -> Path:
@@ -72,13 +72,13 @@ def code_paths(text: str) -> Iterator[str]:
 
 def drawn_folders() -> set[str]:
     """Return every folder of the drawing of the house, as a path from the root of the checkout."""
-    found, above = set(), dict[int, str]()
+    paths, above = set(), dict[int, str]()
     for indent, name in re.findall(r"^( *)([\w/]+)/(?= |$)", HOUSE, re.MULTILINE):
         parent = max((depth for depth in above if depth < len(indent)), default=None)
         path = name if parent is None else f"{above[parent]}/{name}"
         above = {depth: folder for depth, folder in above.items() if depth < len(indent)} | {len(indent): path}
-        found.add(path)
-    return found
+        paths.add(path)
+    return paths
 
 
 def folders_with_files(top: Path) -> Iterator[str]:

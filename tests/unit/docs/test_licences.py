@@ -20,16 +20,16 @@ _SAID_ELSEWHERE = "hdfs-native"
 
 def installed_with(wanted: Iterable[str]) -> set[str]:
     """Return the names of the packages that requirements bring, themselves among them."""
-    found, open_ones = dict[tuple[str, frozenset[str]], None](), [Requirement(text) for text in wanted]
+    reached, open_ones = dict[tuple[str, frozenset[str]], None](), [Requirement(text) for text in wanted]
     while open_ones:
-        one = open_ones.pop()
-        place = canonicalize_name(one.name), frozenset(one.extras)
-        if place in found or not _holds(one, ("",)):
+        requirement = open_ones.pop()
+        place = canonicalize_name(requirement.name), frozenset(requirement.extras)
+        if place in reached or not _holds(requirement, ("",)):
             continue
-        found[place] = None
-        more = [Requirement(text) for text in _required_by(one.name)]
-        open_ones += [_unmarked(each) for each in more if _holds(each, (*one.extras, ""))]
-    return {name for name, _ in found}
+        reached[place] = None
+        more = [Requirement(text) for text in _required_by(requirement.name)]
+        open_ones += [_unmarked(each) for each in more if _holds(each, (*requirement.extras, ""))]
+    return {name for name, _ in reached}
 
 
 def _required_by(package: str) -> Iterable[str]:
@@ -39,13 +39,13 @@ def _required_by(package: str) -> Iterable[str]:
         return ()
 
 
-def _holds(one: Requirement, extras: Iterable[str]) -> bool:
-    return one.marker is None or any(one.marker.evaluate({"extra": extra}) for extra in extras)
+def _holds(requirement: Requirement, extras: Iterable[str]) -> bool:
+    return requirement.marker is None or any(requirement.marker.evaluate({"extra": extra}) for extra in extras)
 
 
-def _unmarked(one: Requirement) -> Requirement:
-    one.marker = None
-    return one
+def _unmarked(requirement: Requirement) -> Requirement:
+    requirement.marker = None
+    return requirement
 
 
 def added_by_datasets() -> list[str]:

@@ -27,14 +27,14 @@ ENTRIES = dict(re.findall(r"^### (.*?)\n(.*?)(?=^##|\Z)", TEXT, re.MULTILINE | r
 def sentences(tree: ast.Module) -> str:
     """Return every text of a module but its docstrings, one a line, what is filled in as an ellipsis; that of a refusal
     behind its code, as people get it."""
-    found = []
+    texts = []
     docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         text = None if id(node) in docstrings else text_of(node)
         if text is not None:
-            found.append(text)
-        found += refusals_in(node)
-    return "\n".join(found)
+            texts.append(text)
+        texts += refusals_in(node)
+    return "\n".join(texts)
 
 
 def text_of(node: ast.AST) -> str | None:
@@ -95,7 +95,7 @@ def test_every_state_and_every_incident_has_an_entry() -> None:
 def commands() -> list[list[str]]:
     blocks = re.findall(r"^makewhole (.*?)(?:  +#.*)?$", TEXT, re.MULTILINE)
     inline = re.findall(r"`makewhole ([^`]*)`", TEXT)
-    return [line.split() for line in [*blocks, *(" ".join(one.split()) for one in inline)]]
+    return [line.split() for line in [*blocks, *(" ".join(text.split()) for text in inline)]]
 
 
 @pytest.mark.parametrize("words", commands(), ids=" ".join)

@@ -25,8 +25,8 @@ ERASURE = Erasure(
 
 def test_only_the_key_itself_is_known_again() -> None:
     same_bits = "f" * 12 + KEY[12:16] + "0" * 16
-    found = erased_among([ERASURE], [KEY, same_bits, "0" * 32])
-    assert found == {KEY: "erased on request at 2026-03-04 05:06 UTC (erasure 3)"}
+    erased = erased_among([ERASURE], [KEY, same_bits, "0" * 32])
+    assert erased == {KEY: "erased on request at 2026-03-04 05:06 UTC (erasure 3)"}
     assert erased_among([], [KEY]) == {}
 
 

@@ -31,8 +31,8 @@ def test_records_that_could_not_be_read_are_found_where_their_key_is_known(tmp_p
     table = storage.write_parquet("p/window=1/revision=1/store/undecodable", of_table)
 
     key = ErasedKey(pipeline="p", text="A", hash=_hashed("A").select(hash_hex()).item())
-    found = {each.path: each for each in search_files(storage, storage.files_below("p"), key).rows}
-    assert {path: (each.rows, each.offsets) for path, each in found.items()} == {
+    by_path = {each.path: each for each in search_files(storage, storage.files_below("p"), key).rows}
+    assert {path: (each.rows, each.offsets) for path, each in by_path.items()} == {
         good: (1, frozenset({(0, 7)})),
         bad: (2, frozenset({(0, 5), (2, 30)})),
         table: (1, frozenset()),

@@ -34,19 +34,19 @@ def outcome(
 
 def test_both_sides_are_read_into_the_same_words() -> None:
     planted = planted_ones([{"hop": TO_TOPIC, "key": "a", "verdict": "missing", "misdeed": "send skipped"}])
-    found = found_ones(
+    gaps = found_ones(
         [
             {"hop": {"from": "outbox", "to": "flights"}, "key": "a", "verdict": "missing", "window": 1},
             {"hop": {"from": "outbox", "to": "flights"}, "key": "b", "verdict": "pending", "window": 1},
         ]
     )
-    assert planted == found == {one(TO_TOPIC, "missing", "a")}
+    assert planted == gaps == {one(TO_TOPIC, "missing", "a")}
 
 
 def test_one_missed_and_one_invented_do_not_cancel() -> None:
     planted = frozenset({one(TO_STORE, "missing", "a"), one(TO_STORE, "missing", "b")})
-    found = frozenset({one(TO_STORE, "missing", "b"), one(TO_STORE, "missing", "c")})
-    assert lines(planted, found, frozenset({one(TO_STORE, "missing", "a")})) == [
+    gaps = frozenset({one(TO_STORE, "missing", "b"), one(TO_STORE, "missing", "c")})
+    assert lines(planted, gaps, frozenset({one(TO_STORE, "missing", "a")})) == [
         Line(
             hop=TO_STORE,
             verdict="missing",

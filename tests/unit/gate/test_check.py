@@ -21,16 +21,16 @@ pytestmark = pytest.mark.unit
 def honest(name: str, row: Mapping[str, int | None], planned: Sequence[Planned]) -> SuiteRun:
     """Run a suite as the library should."""
     outcomes = []
-    for one in planned:
-        value = row[one.kwargs["column"]]
-        low, high = one.kwargs.get("min_value"), one.kwargs.get("max_value")
+    for expectation in planned:
+        value = row[expectation.kwargs["column"]]
+        low, high = expectation.kwargs.get("min_value"), expectation.kwargs.get("max_value")
         outcomes.append(
             ExpectationOutcome(
-                id=one.id,
+                id=expectation.id,
                 success=value is not None if low is None or high is None else value is None or low <= value <= high,
             )
         )
-    failed = {one.severity for one, outcome in zip(planned, outcomes, strict=True) if not outcome.success}
+    failed = {expected.severity for expected, outcome in zip(planned, outcomes, strict=True) if not outcome.success}
     worst = "critical" if "critical" in failed else next(iter(failed), None)
     return SuiteRun(name=name, success=not failed, worst=worst, outcomes=tuple(outcomes))
 

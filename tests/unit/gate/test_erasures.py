@@ -21,19 +21,19 @@ def with_erasures(summary: HopSummary, *, erasures: int, span: int, data: int) -
 def values(pipeline: Pipeline, summary: HopSummary) -> dict[str, int | None]:
     """Return the numbers of the hop's source."""
     numbers = hop_suite(pipeline, summary).numbers
-    return {one.name: one.value for one in numbers if one.name.startswith("source_")}
+    return {number.name: number.value for number in numbers if number.name.startswith("source_")}
 
 
 def test_tombstones_that_erase_are_accounted_for(pipeline: Pipeline, summaries: list[HopSummary]) -> None:
-    before, found = (
+    before, after = (
         values(pipeline, summary) for summary in (summaries[1], with_erasures(summaries[1], erasures=4, span=9, data=3))
     )
 
     assert "source_offsets_erasures" not in before
-    assert (found["source_offsets_erasures"], found["source_offsets_unaccounted"]) == (4, 0)
+    assert (after["source_offsets_erasures"], after["source_offsets_unaccounted"]) == (4, 0)
 
 
 def test_a_topic_with_nothing_but_tombstones_is_not_silent(pipeline: Pipeline, summaries: list[HopSummary]) -> None:
-    found = values(pipeline, with_erasures(summaries[1], erasures=2, span=4, data=0))
+    answers = values(pipeline, with_erasures(summaries[1], erasures=2, span=4, data=0))
 
-    assert (found["source_rows_read"], found["source_rows_of_offsets"]) == (2, 0)
+    assert (answers["source_rows_read"], answers["source_rows_of_offsets"]) == (2, 0)

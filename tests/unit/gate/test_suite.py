@@ -29,8 +29,8 @@ HARMLESS = {
 
 
 def number(pipeline: Pipeline, summary: HopSummary, name: str) -> Number:
-    (found,) = [number for number in hop_suite(pipeline, summary).numbers if number.name == name]
-    return found
+    (chosen,) = [number for number in hop_suite(pipeline, summary).numbers if number.name == name]
+    return chosen
 
 
 def breached(pipeline: Pipeline, summary: HopSummary) -> dict[str, str]:
@@ -63,25 +63,36 @@ def test_every_number_is_expected_to_be_known_and_bounded_on_both_sides(
         suite = hop_suite(pipeline, summary)
         assert len(suite.row) == len(suite.numbers) > 20
         known, between = suite.planned[0::2], suite.planned[1::2]
-        assert {one.type for one in known} == {"expect_column_values_to_not_be_null"}
-        assert {one.type for one in between} == {"expect_column_values_to_be_between"}
-        assert [one.kwargs["column"] for one in known] == [one.kwargs["column"] for one in between] == list(suite.row)
-        assert all(isinstance(one.kwargs[limit], int) for one in between for limit in ("min_value", "max_value"))
+        assert {expectation.type for expectation in known} == {"expect_column_values_to_not_be_null"}
+        assert {expectation.type for expectation in between} == {"expect_column_values_to_be_between"}
+        assert (
+            [expectation.kwargs["column"] for expectation in known]
+            == [expectation.kwargs["column"] for expectation in between]
+            == list(suite.row)
+        )
+        assert all(
+            isinstance(expectation.kwargs[limit], int)
+            for expectation in between
+            for limit in ("min_value", "max_value")
+        )
 
 
 def test_no_expectation_uses_mostly_spark_sql_or_a_comparison_with_another_table(
     pipeline: Pipeline, summaries: list[HopSummary]
 ) -> None:
     planned = frame_suite(summaries)
-    assert {one.type for one in planned} == HARMLESS
-    assert all("mostly" not in one.kwargs and "unexpected_rows_query" not in one.kwargs for one in planned)
-    assert {one.role for one in planned} == {Role.EVIDENCE}
+    assert {expectation.type for expectation in planned} == HARMLESS
+    assert all(
+        "mostly" not in expectation.kwargs and "unexpected_rows_query" not in expectation.kwargs
+        for expectation in planned
+    )
+    assert {expectation.role for expectation in planned} == {Role.EVIDENCE}
 
 
 def test_the_keyed_frame_must_have_as_many_rows_and_distinct_keys_as_the_snapshots_hold(
     summaries: list[HopSummary],
 ) -> None:
-    kwargs = {one.id: one.kwargs for one in frame_suite(summaries)}
+    kwargs = {expectation.id: expectation.kwargs for expectation in frame_suite(summaries)}
     assert kwargs["verdicts rows"] == {"value": 6}
     assert kwargs["verdicts keys unique"] == {"column": "hop_key", "min_value": 6, "max_value": 6}
 
@@ -275,8 +286,8 @@ def test_a_number_of_handovers_that_was_not_counted_is_not_known(
     pipeline: Pipeline, summaries: list[HopSummary]
 ) -> None:
     summary = replace(summaries[0], handovers_written=None)
-    found = number(pipeline, summary, "handovers_written")
-    assert (found.value, found.role) == (None, Role.EVIDENCE)
+    evidence = number(pipeline, summary, "handovers_written")
+    assert (evidence.value, evidence.role) == (None, Role.EVIDENCE)
 
 
 def test_undecidable_keys_beyond_the_source_keep_the_balance(pipeline: Pipeline, summaries: list[HopSummary]) -> None:

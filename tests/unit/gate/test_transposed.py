@@ -25,8 +25,8 @@ SUITE = HopSuite(hop="hop", numbers=tuple(NUMBERS))
 
 def test_every_planned_expectation_is_a_row_and_every_kind_and_severity_an_expectation_on_all() -> None:
     table = transpose([SUITE])
-    assert table.ids == tuple(one.id for one in SUITE.planned)
-    assert [(one.kwargs["column"], one.severity) for one in table.expectations] == [
+    assert table.ids == tuple(expectation.id for expectation in SUITE.planned)
+    assert [(expectation.kwargs["column"], expectation.severity) for expectation in table.expectations] == [
         ("number", "critical"),
         ("margin", "critical"),
         ("margin_of_note", "warning"),
@@ -37,15 +37,15 @@ def test_every_planned_expectation_is_a_row_and_every_kind_and_severity_an_expec
 def test_a_kind_that_nothing_is_planned_of_is_not_asked_for() -> None:
     table = transpose([HopSuite(hop="hop", numbers=tuple(NUMBERS[:2]))])
     assert list(table.columns) == [ID_COLUMN, "number", "margin"]
-    assert [one.kwargs["column"] for one in table.expectations] == ["number", "margin"]
+    assert [expectation.kwargs["column"] for expectation in table.expectations] == ["number", "margin"]
     assert transpose([]).expectations == ()
 
 
 def test_a_row_has_the_number_or_the_margin_to_the_nearer_limit_and_none_where_nothing_is_known() -> None:
     columns = transpose([SUITE]).columns
-    assert [None if math.isnan(one) else one for one in columns["number"]] == [3, 0, 2, 0, None, 0]
+    assert [None if math.isnan(value) else value for value in columns["number"]] == [3, 0, 2, 0, None, 0]
     assert list(columns["margin"]) == [0, 2, 0, -2, 0, 0]
-    assert [None if math.isnan(one) else one for one in columns["margin_of_note"]] == [0, 0, 0, 0, 0, None]
+    assert [None if math.isnan(value) else value for value in columns["margin_of_note"]] == [0, 0, 0, 0, 0, None]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def library_result(
     given = {
         "element_count": 4,
         "unexpected_count": len(failed),
-        "unexpected_index_list": [{ID_COLUMN: one} for one in failed],
+        "unexpected_index_list": [{ID_COLUMN: failure} for failure in failed],
     }
     return SimpleNamespace(
         success=not failed if success is None else success,

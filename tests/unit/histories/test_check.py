@@ -44,7 +44,7 @@ def said(truth: Truth, *, state: str = "certified", reason: str | None = None) -
     scope = Scope(
         number=0,
         ranges={0: (0, truth.stable(0))},
-        rows=frozenset(one.key for one in truth.ledger),
+        rows=frozenset(row.key for row in truth.ledger),
         handed={LEDGER: no_keys, STORE: no_keys},
         has_group=False,
         fresh=frozenset(row.key for row in truth.store),
@@ -74,24 +74,26 @@ def test_a_certificate_over_a_harmed_key_is_wrong_and_so_is_silence(
     truth = whole_truth()
     harm(truth)
 
-    found = differences(HISTORY, said(truth))
+    texts = differences(HISTORY, said(truth))
 
-    assert any(f"{hop} hop" in one and f"right is {verdict}" in one for one in found)
-    assert any("certified over" in one for one in found)
+    assert any(f"{hop} hop" in text and f"right is {verdict}" in text for text in texts)
+    assert any("certified over" in text for text in texts)
 
 
 def test_a_finding_about_a_whole_key_is_wrong() -> None:
-    one = said(whole_truth(), state="gaps", reason="orders→warehouse: 1 key missing, 0 allowed")
-    one.found = {(STORE, "K1"): ("missing", "lost_after_topic")}
-    wrong = differences(HISTORY, one)
+    answer = said(whole_truth(), state="gaps", reason="orders→warehouse: 1 key missing, 0 allowed")
+    answer.found = {(STORE, "K1"): ("missing", "lost_after_topic")}
+    wrong = differences(HISTORY, answer)
     assert wrong[0].startswith("window 1 (gaps): store hop, K1: said missing (lost_after_topic), right is matched.")
     assert (
         wrong[1]
         == "window 1 (gaps): nothing is wrong, and it is not certified: orders→warehouse: 1 key missing, 0 allowed"
     )
 
-    one = said(whole_truth(), state="gaps", reason="something is odd")
-    assert "window 1 (gaps): the runbook has no way out for its reason: something is odd" in differences(HISTORY, one)
+    answer = said(whole_truth(), state="gaps", reason="something is odd")
+    assert "window 1 (gaps): the runbook has no way out for its reason: something is odd" in differences(
+        HISTORY, answer
+    )
 
 
 def test_a_window_without_a_reason_or_without_an_end_is_wrong() -> None:
@@ -109,9 +111,9 @@ def test_a_row_is_judged_in_the_first_window_that_reads_it_whatever_its_clock_sa
     second.before, second.scope.number = first, 1
     second.take_rows(truth)
 
-    answers = [right_answers([truth], one.scope) for one in (first, second)]
+    answers = [right_answers([truth], answer.scope) for answer in (first, second)]
 
-    assert [(one[STORE, "S7"], one[STORE, "S8"]) for one in answers] == [
+    assert [(answer[STORE, "S7"], answer[STORE, "S8"]) for answer in answers] == [
         ({None}, {"unexpected"}),
         ({"unexpected"}, {None}),
     ]
@@ -120,29 +122,29 @@ def test_a_row_is_judged_in_the_first_window_that_reads_it_whatever_its_clock_sa
 def test_a_row_that_another_system_changed_may_be_judged_again() -> None:
     truth = whole_truth()
     truth.ledger.append(item("K1", 999))
-    one = said(truth)
-    one.scope.number, one.scope.rows, one.scope.fresh = 1, frozenset(), frozenset()
-    one.before = said(truth)
-    one.scope.ranges = {0: (3, 3)}
-    assert right_answers([truth], one.scope)[LEDGER, "K1"] == {None}
-    assert differences(HISTORY, one) == []
-    one.scope.touched = frozenset({(LEDGER, "K1")})
-    assert right_answers([truth], one.scope)[LEDGER, "K1"] == {None, "conflict"}
-    assert right_answers([truth], one.scope)[STORE, "K1"] == {None}
-    assert differences(HISTORY, one) == []
+    answer = said(truth)
+    answer.scope.number, answer.scope.rows, answer.scope.fresh = 1, frozenset(), frozenset()
+    answer.before = said(truth)
+    answer.scope.ranges = {0: (3, 3)}
+    assert right_answers([truth], answer.scope)[LEDGER, "K1"] == {None}
+    assert differences(HISTORY, answer) == []
+    answer.scope.touched = frozenset({(LEDGER, "K1")})
+    assert right_answers([truth], answer.scope)[LEDGER, "K1"] == {None, "conflict"}
+    assert right_answers([truth], answer.scope)[STORE, "K1"] == {None}
+    assert differences(HISTORY, answer) == []
 
 
 def test_wrong_clocks_change_nothing_else_of_a_history() -> None:
     with_clocks, without = draw(7), draw(7, default_kinds() - {"clocks"})
-    assert [type(one) for one in with_clocks.events] == [type(one) for one in without.events]
-    assert [_keys(one) for one in with_clocks.events] == [_keys(one) for one in without.events]
-    sent = [one.minutes for seed in range(20) for one in draw(seed).events if isinstance(one, Send)]
+    assert [type(event) for event in with_clocks.events] == [type(event) for event in without.events]
+    assert [_keys(event) for event in with_clocks.events] == [_keys(event) for event in without.events]
+    sent = [event.minutes for seed in range(20) for event in draw(seed).events if isinstance(event, Send)]
     assert min(sent) < -(10**6) and max(sent) > 10**6 and 0 in sent
 
 
 def _keys(event: Event) -> tuple[str, ...]:
     items = [event.item] if isinstance(event, Insert | Stray) else getattr(event, "items", ())
-    return tuple(one.key for one in items)
+    return tuple(sent.key for sent in items)
 
 
 def test_a_repair_of_what_was_whole_is_wrong_whatever_it_did() -> None:
@@ -152,9 +154,9 @@ def test_a_repair_of_what_was_whole_is_wrong_whatever_it_did() -> None:
     fewer.store = [row for row in fewer.store if row.key != "K1"]
     more.store.append(Row("K1", 100, None))
     for after, text in ((again, "was sent"), (fewer, "was whole in the store"), (more, "has more rows than before")):
-        one = said(before)
-        one.repairs.append(Repair(before=before, after=after))
-        assert any(text in difference for difference in differences(HISTORY, one))
+        answer = said(before)
+        answer.repairs.append(Repair(before=before, after=after))
+        assert any(text in difference for difference in differences(HISTORY, answer))
 
 
 def test_a_repair_that_keeps_the_wrong_row_is_wrong() -> None:
@@ -162,24 +164,26 @@ def test_a_repair_that_keeps_the_wrong_row_is_wrong() -> None:
     before.store.append(Row("K1", 999, 0))
     after = before.copy()
     after.store.remove(Row("K1", 100, 0))
-    one = said(before, state="gaps", reason="1 duplicate")
-    one.found = {(STORE, "K1"): ("duplicate", "written_before_committed")}
-    one.repairs.append(Repair(before=before, after=after))
-    assert any("K1 has no right row any more" in difference for difference in differences(HISTORY, one))
+    answer = said(before, state="gaps", reason="1 duplicate")
+    answer.found = {(STORE, "K1"): ("duplicate", "written_before_committed")}
+    answer.repairs.append(Repair(before=before, after=after))
+    assert any("K1 has no right row any more" in difference for difference in differences(HISTORY, answer))
 
 
 def test_a_change_that_no_plan_names_is_wrong() -> None:
-    one = said(whole_truth())
-    one.unnamed = ("K1 in public.outbox was written, and no plan names it",)
-    assert differences(HISTORY, one) == ["window 1 (certified): K1 in public.outbox was written, and no plan names it"]
+    answer = said(whole_truth())
+    answer.unnamed = ("K1 in public.outbox was written, and no plan names it",)
+    assert differences(HISTORY, answer) == [
+        "window 1 (certified): K1 in public.outbox was written, and no plan names it"
+    ]
 
 
 def test_a_window_that_leaves_offsets_out_or_reads_what_is_not_stable_is_wrong() -> None:
     truth = whole_truth()
     for ranges, text in (({0: (1, 3)}, "begins at 1"), ({0: (0, 4)}, "ends at 4; 3 is stable")):
-        one = said(truth)
-        one.scope.ranges = ranges
-        assert any(text in difference for difference in differences(HISTORY, one))
+        answer = said(truth)
+        answer.scope.ranges = ranges
+        assert any(text in difference for difference in differences(HISTORY, answer))
 
 
 def test_a_seed_draws_the_same_history_and_every_kind_is_drawn_by_some() -> None:
@@ -196,4 +200,4 @@ def test_a_failing_history_is_shrunk_to_what_it_needs() -> None:
     stray = Stray(item("S9"))
     events = [Insert(item("K0")), Send((item("K0"),)), stray, Load(0), Step(0, "open"), Insert(item("K1"))]
     history = History(**{**vars(HISTORY), "events": tuple(events)})
-    assert shrunk(history, lambda one: stray in one.events, Step).events == (stray, Step(0, "open"))
+    assert shrunk(history, lambda shorter: stray in shorter.events, Step).events == (stray, Step(0, "open"))

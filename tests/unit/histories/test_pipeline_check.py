@@ -38,9 +38,9 @@ def held(ledger: list[Values], records: list[Values], rows: list[Values], *, is_
     """Return what places hold of one key."""
     return Held(
         HISTORY,
-        ledger=[Copy("O1", one, 0) for one in ledger],
-        records=[Copy("O1", one, 0, at=(0, at), is_taken=is_taken) for at, one in enumerate(records)],
-        rows=[Copy("O1", one, 0) for one in rows],
+        ledger=[Copy("O1", row, 0) for row in ledger],
+        records=[Copy("O1", record, 0, at=(0, at), is_taken=is_taken) for at, record in enumerate(records)],
+        rows=[Copy("O1", row, 0) for row in rows],
     )
 
 
@@ -56,12 +56,12 @@ TWICE: Mapping[str, Mapping[str, tuple[str, str]]] = {"store": {"O1": ("duplicat
 
 
 def seen(*moments: Held, state: str = "certified", **more: object) -> Seen:
-    found = Seen(0, {}, {0: (0, 9)}, moments=list(moments), state=state, reason="1 key missing, 0 allowed")
-    return replace(found, **more)  # type: ignore[arg-type]
+    window = Seen(0, {}, {0: (0, 9)}, moments=list(moments), state=state, reason="1 key missing, 0 allowed")
+    return replace(window, **more)  # type: ignore[arg-type]
 
 
-def wrong(one: Seen) -> str:
-    return "\n".join(differences(one))
+def wrong(window: Seen) -> str:
+    return "\n".join(differences(window))
 
 
 def test_what_is_right_is_right() -> None:
@@ -99,7 +99,7 @@ def test_a_window_that_is_silent_about_it_is_wrong(moment: Held, hop: str, verdi
 
 
 @pytest.mark.parametrize(
-    ("one", "expected"),
+    ("window", "expected"),
     [
         (seen(GAP, GAP, found=LOST), "certified over O1 on the store hop"),
         (seen(UNSENT, UNSENT, found=NEVER_SENT), "certified over O1 on the ledger hop"),
@@ -125,8 +125,8 @@ def test_a_window_that_is_silent_about_it_is_wrong(moment: Held, hop: str, verdi
         (seen(WHOLE, WHOLE, before=WHOLE, after=held([A], [A, A], [A])), "was sent, and no hop lacks it"),
     ],
 )
-def test_a_wrong_answer_or_repair_is_noticed(one: Seen, expected: str) -> None:
-    assert expected in wrong(one)
+def test_a_wrong_answer_or_repair_is_noticed(window: Seen, expected: str) -> None:
+    assert expected in wrong(window)
 
 
 def test_every_kind_is_drawn() -> None:
@@ -143,4 +143,4 @@ def test_every_kind_is_drawn() -> None:
 
 
 def test_a_changed_event_has_one_other_value() -> None:
-    assert sum(one != other for one, other in zip(A, B, strict=True)) == 1
+    assert sum(left != other for left, other in zip(A, B, strict=True)) == 1

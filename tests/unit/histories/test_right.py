@@ -20,21 +20,21 @@ def test_what_the_filter_keeps_out_is_unexpected_in_the_window_that_reads_its_ro
     truth.ledger += [replace(item("K0"), region="US"), replace(item("K1"), region="US"), item("K2")]
     truth.append(truth.ledger)
     truth.load(Load(0, mishaps=(("K1", "let_in"),)))
-    one = said(truth)
+    answer = said(truth)
     assert truth.store == [Row("K1", 100, 0), Row("K2", 100, 0)]
-    assert [right_answers([truth], one.scope)[STORE, key] for key in ("K0", "K1", "K2")] == [
+    assert [right_answers([truth], answer.scope)[STORE, key] for key in ("K0", "K1", "K2")] == [
         {None},
         {"unexpected"},
         {"matched"},
     ]
-    one.scope.fresh = frozenset()
-    assert right_answers([truth], one.scope)[STORE, "K1"] == {None, "unexpected"}
+    answer.scope.fresh = frozenset()
+    assert right_answers([truth], answer.scope)[STORE, "K1"] == {None, "unexpected"}
     assert [is_whole(truth, STORE, key) for key in ("K0", "K1", "K2")] == [True, False, True]
     wrote = truth.copy()
     wrote.store.append(Row("K0", 100, None))
-    one.repairs.append(Repair(before=truth, after=wrote))
+    answer.repairs.append(Repair(before=truth, after=wrote))
     assert any(
-        "K0 was whole in the store, and was written to" in difference for difference in differences(HISTORY, one)
+        "K0 was whole in the store, and was written to" in difference for difference in differences(HISTORY, answer)
     )
 
 
@@ -43,16 +43,16 @@ def test_a_key_that_is_named_as_erased_is_not_missing_and_may_not_come_back() ->
     truth.ledger.append(item("K9"))
     truth.store = [row for row in truth.store if row.key != "K1"]
     truth.named |= {"K1", "K2", "K9"}
-    one = said(truth)
-    right = right_answers([truth], one.scope)
+    answer = said(truth)
+    right = right_answers([truth], answer.scope)
     assert (right[STORE, "K1"], right[STORE, "K2"], right[LEDGER, "K9"]) == ({"erased"}, {"matched"}, {"erased"})
-    one.found = {(STORE, "K1"): ("erased", "erased_on_purpose"), (LEDGER, "K9"): ("erased", "erased_on_purpose")}
-    assert differences(HISTORY, one) == []
+    answer.found = {(STORE, "K1"): ("erased", "erased_on_purpose"), (LEDGER, "K9"): ("erased", "erased_on_purpose")}
+    assert differences(HISTORY, answer) == []
     again = truth.copy()
     again.store.append(Row("K1", 100, 0))
     again.append([item("K9")])
-    one.repairs.append(Repair(before=truth, after=again))
-    reports = differences(HISTORY, one)
+    answer.repairs.append(Repair(before=truth, after=again))
+    reports = differences(HISTORY, answer)
     for key in ("K1", "K9"):
         assert any(f"{key} was erased on purpose, and was brought back" in difference for difference in reports)
 
@@ -61,9 +61,9 @@ def test_a_key_named_as_erased_may_be_undecidable_where_the_log_that_may_have_ha
     truth = whole_truth()
     truth.ledger.append(item("K9"))
     truth.named.add("K9")
-    one = said(truth)
-    one.scope.has_gone = True
-    assert right_answers([truth], one.scope)[LEDGER, "K9"] == {"erased", "undecidable"}
+    answer = said(truth)
+    answer.scope.has_gone = True
+    assert right_answers([truth], answer.scope)[LEDGER, "K9"] == {"erased", "undecidable"}
 
 
 @pytest.mark.parametrize("is_overdue", [False, True])
@@ -73,13 +73,13 @@ def test_a_key_named_as_erased_that_cannot_be_read_yet_is_erased_when_its_waitin
     truth.ledger += [item("K8"), item("K9")]
     truth.append([item("K8")], "open")
     truth.append([item("K9"), item("K9")])
-    one = said(truth)
-    one.scope.overdue = {LEDGER: frozenset({"K8", "K9"} if is_overdue else ())}
-    right = right_answers([truth], one.scope)
+    answer = said(truth)
+    answer.scope.overdue = {LEDGER: frozenset({"K8", "K9"} if is_overdue else ())}
+    right = right_answers([truth], answer.scope)
     waits = "missing" if is_overdue else "pending"
     assert (right[LEDGER, "K8"], right[LEDGER, "K9"]) == ({waits}, {"matched", waits})
     truth.named |= {"K8", "K9"}
-    right = right_answers([truth], one.scope)
+    right = right_answers([truth], answer.scope)
     waits = "erased" if is_overdue else "pending"
     assert (right[LEDGER, "K8"], right[LEDGER, "K9"]) == ({waits}, {"matched", waits})
 
@@ -107,17 +107,17 @@ def test_what_was_handed_over_before_days_passed_is_missing_and_is_not_sent_whil
 def test_each_kind_is_drawn_and_leaves_the_records_of_a_seed_as_they_were() -> None:
     new = {"filter", "named", "waiting"}
     some = [draw(seed) for seed in range(40)]
-    assert {(one.has_filter, one.names_erased) for one in some} == {
+    assert {(history.has_filter, history.names_erased) for history in some} == {
         (a, b) for a in (True, False) for b in (True, False)
     }
-    assert any(Pass() in one.events for one in some)
+    assert any(Pass() in history.events for history in some)
     for seed in range(40):
         old, now = draw(seed, default_kinds() - new), draw(seed)
-        assert [one for one in old.events if isinstance(one, Step)] == [
-            one for one in now.events if isinstance(one, Step)
+        assert [event for event in old.events if isinstance(event, Step)] == [
+            event for event in now.events if isinstance(event, Step)
         ]
         begun = [
-            [one.key for event in of.events if isinstance(event, Begin) for one in event.items] for of in (old, now)
+            [sent.key for event in of.events if isinstance(event, Begin) for sent in event.items] for of in (old, now)
         ]
         assert begun[0] == begun[1]
 
@@ -133,10 +133,10 @@ def test_what_an_earlier_window_said_is_not_said_again_and_may_be_certified_over
     second.scope.rows, second.scope.fresh = frozenset({"K1"}), frozenset({"K1"})
     right = right_answers([truth], second.scope)
     assert (right[LEDGER, "K1"], right[STORE, "K1"]) == ({"duplicate", "matched"}, {"duplicate"})
-    assert any("certified over K1 on the store hop" in one for one in differences(HISTORY, second))
+    assert any("certified over K1 on the store hop" in text for text in differences(HISTORY, second))
     second.scope.reported = frozenset({"K1"})
     assert right_answers([truth], second.scope)[STORE, "K1"] == {"duplicate", None}
-    assert not [one for one in differences(HISTORY, second) if "K1" in one]
+    assert not [text for text in differences(HISTORY, second) if "K1" in text]
 
 
 def test_rows_of_records_that_contradict_each_other_may_be_a_conflict() -> None:
@@ -151,9 +151,9 @@ def test_a_window_may_be_silent_of_records_that_were_lost_before_anybody_read_th
     truth.append([item("U0")])
     truth.store.append(Row("U0", 100, 0))
     truth.starts[0] = 1
-    one = said(truth)
-    one.scope.has_gone = True
-    assert right_answers([truth], one.scope)[LEDGER, "U0"] == {"unexpected", "undecidable", None}
+    answer = said(truth)
+    answer.scope.has_gone = True
+    assert right_answers([truth], answer.scope)[LEDGER, "U0"] == {"unexpected", "undecidable", None}
 
 
 def test_a_window_may_be_silent_of_a_row_that_it_does_not_read_and_whose_record_was_lost_unread() -> None:
@@ -161,22 +161,22 @@ def test_a_window_may_be_silent_of_a_row_that_it_does_not_read_and_whose_record_
     truth = whole_truth()
     truth.store[1] = Row("K1", 999, 0)
     truth.starts[0] = 3
-    one = said(truth, state="not_known", reason="partial: 3 offsets of orders/0 ([0, 3))")
-    one.scope.has_gone = True
-    assert "K1" in one.scope.rows
-    assert right_answers([truth], one.scope)[STORE, "K1"] == {"mismatched", "undecidable"}
-    one.scope.fresh = frozenset()
-    assert right_answers([truth], one.scope)[STORE, "K1"] == {"mismatched", "undecidable", None}
-    one.scope.handed = {LEDGER: frozenset(), STORE: frozenset({"K1"})}
-    assert right_answers([truth], one.scope)[STORE, "K1"] == {"mismatched", "undecidable"}
+    answer = said(truth, state="not_known", reason="partial: 3 offsets of orders/0 ([0, 3))")
+    answer.scope.has_gone = True
+    assert "K1" in answer.scope.rows
+    assert right_answers([truth], answer.scope)[STORE, "K1"] == {"mismatched", "undecidable"}
+    answer.scope.fresh = frozenset()
+    assert right_answers([truth], answer.scope)[STORE, "K1"] == {"mismatched", "undecidable", None}
+    answer.scope.handed = {LEDGER: frozenset(), STORE: frozenset({"K1"})}
+    assert right_answers([truth], answer.scope)[STORE, "K1"] == {"mismatched", "undecidable"}
 
 
 def test_a_record_that_differs_from_an_older_ledger_row_may_follow_one_that_was_lost_unread() -> None:
     truth = whole_truth()
     truth.append([replace(item("U1"), cents=105)])
     truth.ledger.append(item("U1"))
-    one = said(truth)
-    one.scope.rows -= {"U1"}
-    assert right_answers([truth], one.scope)[LEDGER, "U1"] == {None}
-    one.scope.has_gone = True
-    assert right_answers([truth], one.scope)[LEDGER, "U1"] == {None, "undecidable"}
+    answer = said(truth)
+    answer.scope.rows -= {"U1"}
+    assert right_answers([truth], answer.scope)[LEDGER, "U1"] == {None}
+    answer.scope.has_gone = True
+    assert right_answers([truth], answer.scope)[LEDGER, "U1"] == {None, "undecidable"}

@@ -34,7 +34,7 @@ def held(shape: Shape = "two_stores", **values: list[Values]) -> Held:
     )
     points = ("outbox", "shelf", "orders", "mirror", "warehouse", "archive")
     return Held(
-        history, {point: [Copy(1, one, at) for at, one in enumerate(values.get(point, []))] for point in points}
+        history, {point: [Copy(1, value, at) for at, value in enumerate(values.get(point, []))] for point in points}
     )
 
 
@@ -42,12 +42,12 @@ WHOLE = held(outbox=[A], orders=[A], warehouse=[A], archive=[A])
 
 
 def seen(*moments: Held, state: str = "certified", **more: object) -> Seen:
-    found = Seen(0, frozenset([1]), moments=list(moments), state=state, reason="1 key missing, 0 allowed")
-    return replace(found, **more)  # type: ignore[arg-type]
+    window = Seen(0, frozenset([1]), moments=list(moments), state=state, reason="1 key missing, 0 allowed")
+    return replace(window, **more)  # type: ignore[arg-type]
 
 
-def wrong(one: Seen) -> str:
-    return "\n".join(differences(one))
+def wrong(window: Seen) -> str:
+    return "\n".join(differences(window))
 
 
 def test_what_is_right_is_right() -> None:
@@ -76,10 +76,10 @@ def test_silence_and_a_certificate_over_what_is_wrong_are_wrong(moment: Held, li
 
 
 def test_what_is_twice_in_a_log_is_whole_where_the_stores_have_it_once() -> None:
-    found = {("orders", "mirror"): ("duplicate", "application_resend")}
+    verdicts = {("orders", "mirror"): ("duplicate", "application_resend")}
     contained = held("two_hops", outbox=[A], orders=[A], mirror=[A, A], warehouse=[A])
-    one = seen(contained, contained, found={(link, 1): said for link, said in found.items()})
-    assert wrong(one) == ""
+    window = seen(contained, contained, found={(link, 1): said for link, said in verdicts.items()})
+    assert wrong(window) == ""
     harmful = held("two_hops", outbox=[A], orders=[A], mirror=[A, A], warehouse=[A, A])
     assert "certified over 1 on orders→mirror" in wrong(seen(harmful, harmful))
 
@@ -93,12 +93,12 @@ def test_what_another_source_has_is_not_unexpected() -> None:
 
 def test_an_offset_that_its_log_does_not_have_says_nothing() -> None:
     lost = held(outbox=[A], orders=[A], archive=[A])
-    found = {(STORE, 1): ("pending", "not_yet_consumed")}
+    verdicts = {(STORE, 1): ("pending", "not_yet_consumed")}
     unreached = frozenset([STORE])
-    assert wrong(seen(lost, state="not_known", found=found, unreached=unreached)) == ""
+    assert wrong(seen(lost, state="not_known", found=verdicts, unreached=unreached)) == ""
     said = seen(lost, state="gaps", found={(STORE, 1): ("missing", "committed_before_written")}, unreached=unreached)
     assert "said missing (committed_before_written), right is pending or undecidable" in wrong(said)
-    assert "certified over 1" in wrong(seen(lost, found=found, unreached=unreached))
+    assert "certified over 1" in wrong(seen(lost, found=verdicts, unreached=unreached))
 
 
 def test_a_false_alarm_is_wrong() -> None:
@@ -131,9 +131,9 @@ def test_a_false_alarm_is_wrong() -> None:
 def test_a_repair_writes_what_all_sources_say_alone(
     before: Held, after: dict[str, list[Values]], complaint: str
 ) -> None:
-    copies = {point: [Copy(1, one, at) for at, one in enumerate(values)] for point, values in after.items()}
+    copies = {point: [Copy(1, content, at) for at, content in enumerate(values)] for point, values in after.items()}
     done = Held(before.history, {**before.copies, **copies})
-    said = [one for one in wrong(seen(before, done, before=before, after=done)).split("\n") if "1 at " in one]
+    said = [line for line in wrong(seen(before, done, before=before, after=done)).split("\n") if "1 at " in line]
     assert (complaint in "\n".join(said)) if complaint else said == []
 
 

@@ -35,12 +35,12 @@ def row(number: int, key: str = "K1", **more: object) -> TableRow:
 
 
 def held(*records: Version, store: tuple[TableRow, ...] = (), outbox: tuple[TableRow, ...] = ()) -> Held:
-    return Held(True, None, tuple(Record(0, at, one) for at, one in enumerate(records)), outbox, store)
+    return Held(True, None, tuple(Record(0, at, of_key) for at, of_key in enumerate(records)), outbox, store)
 
 
 def seen(*moments: Held, state: str = "certified", lo: int = 0, hi: int = 9, **more: object) -> Seen:
-    found = Seen(0, ranges={0: (lo, hi)}, moments=list(moments), state=state, reason="1 key missing, 0 allowed")
-    return replace(found, **more)  # type: ignore[arg-type]
+    window = Seen(0, ranges={0: (lo, hi)}, moments=list(moments), state=state, reason="1 key missing, 0 allowed")
+    return replace(window, **more)  # type: ignore[arg-type]
 
 
 def wrong(*windows: Seen) -> str:
@@ -112,16 +112,16 @@ def test_a_change_that_no_plan_names_is_wrong() -> None:
 
 def test_what_is_sent_is_what_the_ledger_says_and_the_topic_lacks() -> None:
     before = held(version(1), store=(row(1),), outbox=(row(2),))
-    found = {(LEDGER_HOP, "K1"): ("missing", "never_produced")}
+    verdicts = {(LEDGER_HOP, "K1"): ("missing", "never_produced")}
     for sent, complaint in (
         ([version(2)], ""),
         ([version(2), version(2)], "was sent 2 times"),
         ([version(3)], "the ledger does not say so"),
         ([version(1, "K2")], "K2 was sent, and the ledger does not say so"),
     ):
-        more = tuple(Record(0, 5 + at, one) for at, one in enumerate(sent))
+        more = tuple(Record(0, 5 + at, of_key) for at, of_key in enumerate(sent))
         after = replace(before, records=before.records + more)
-        said = wrong(seen(before, state="gaps", found=found, before=before, after=after))
+        said = wrong(seen(before, state="gaps", found=verdicts, before=before, after=after))
         assert (complaint in said) if complaint else said == ""
 
 

@@ -22,7 +22,9 @@ def row(**changes: object) -> RowText:
 
 
 def contents(rows: Sequence[RowText] = (row(),), records: Sequence[Record] = (RECORD,)) -> Contents:
-    return Contents({"public.warehouse": rows}, {"orders": {(one.partition, one.offset): one for one in records}})
+    return Contents(
+        {"public.warehouse": rows}, {"orders": {(record.partition, record.offset): record for record in records}}
+    )
 
 
 def found(after: Contents, *remedies: str, before: Contents | None = None) -> str:

@@ -64,11 +64,11 @@ def test_a_filter_that_is_damaged_or_of_another_file_is_passed_over(storage: Sto
         content[-1] ^= 255
         storage.write_bytes(name, bytes(content))
     assert keys_held(storage, [manifest], everything) == {f"a{at}" for at in range(100)}
-    one, other = paths(manifest)
-    storage.remove(filter_path(one))
+    first, other = paths(manifest)
+    storage.remove(filter_path(first))
     storage.remove(filter_path(other))
     keys_held(storage, [manifest], everything)
-    storage.write_bytes(filter_path(one), storage.read_bytes(filter_path(other)))
+    storage.write_bytes(filter_path(first), storage.read_bytes(filter_path(other)))
     assert keys_held(storage, [manifest], everything) == {f"a{at}" for at in range(100)}
 
 

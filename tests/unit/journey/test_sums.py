@@ -43,22 +43,22 @@ def record(offset: int, line: str | None, total: str | None, **changed: Any) -> 
 
 
 def sums(*records: JourneyCopy, rows: tuple[JourneyCopy, ...] = (ROW,)) -> KeySums:
-    found = key_sums(PIPELINE, HOP, records, rows)
-    assert found is not None
-    return found
+    answer = key_sums(PIPELINE, HOP, records, rows)
+    assert answer is not None
+    return answer
 
 
 def test_a_record_that_was_sent_again_counts_once_and_what_does_not_pass_not_at_all() -> None:
     out = replace(record(3, "9", "100"), excluded_by=(HOP.name,))
     aborted = record(4, "8", "100", is_aborted=True)
-    found = sums(record(0, "1", "1"), record(1, "2", "2.5"), record(2, "2", "2.50"), out, aborted)
-    assert found == KeySums(
+    answer = sums(record(0, "1", "1"), record(1, "2", "2.5"), record(2, "2", "2.50"), out, aborted)
+    assert answer == KeySums(
         hop="lines→orders",
         records=2,
         expected={"lines": "2", "total": "3.50"},
         found=({"lines": "2", "total": "3.50"},),
     )
-    assert found.text == "lines→orders: 2 records add up to lines=2, total=3.50; its row has lines=2, total=3.50"
+    assert answer.text == "lines→orders: 2 records add up to lines=2, total=3.50; its row has lines=2, total=3.50"
 
 
 @pytest.mark.parametrize(

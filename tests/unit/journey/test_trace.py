@@ -42,7 +42,7 @@ def test_a_key_of_any_chain_of_points_is_a_key_of_the_pipeline() -> None:
         TablePoint(name=name, kind=PointKind.STORE, connection="db", table=name, key=("day", "no")) for name in names
     ]
     hop = Hop(source="orders", target="invoices", remedies=first.hops[0].remedies)
-    both = replace(first, points={**first.points, **{one.name: one for one in more}}, hops=(*first.hops, hop))
+    both = replace(first, points={**first.points, **{point.name: point for point in more}}, hops=(*first.hops, hop))
     layout = {"outbox": (KeyType.UUID,), **dict.fromkeys(names, (KeyType.DATE, KeyType.BIGINT))}
     read = with_layout(both, layout)
 
@@ -127,7 +127,7 @@ class Files:
 
 @pytest.mark.parametrize("verdict", ["matched", "before_baseline"])
 @pytest.mark.parametrize(
-    ("number", "found", "is_reported"),
+    ("number", "handed_over", "is_reported"),
     [
         (2, [PENDING], True),  # handed over by name, judged here
         (2, [], False),  # not this window's key
@@ -136,7 +136,7 @@ class Files:
     ],
 )
 def test_a_key_that_was_handed_over_and_is_no_finding_is_reported_in_the_next_window(
-    monkeypatch: pytest.MonkeyPatch, number: int, found: list[Judgement], is_reported: bool, verdict: str
+    monkeypatch: pytest.MonkeyPatch, number: int, handed_over: list[Judgement], is_reported: bool, verdict: str
 ) -> None:
     files = {
         "verdicts_by_bucket": {bucket_name(0, 1): ["verdicts.parquet"]},
@@ -149,6 +149,6 @@ def test_a_key_that_was_handed_over_and_is_no_finding_is_reported_in_the_next_wi
     window = Window(pipeline="flights", number=number, revision=1, start=None, end=AT, opened_at=AT, ranges={})
     seen = _WindowCopies(window=window, slices={}, copies={"flights": []}, problems={})
     flights = Pipeline(name="flights", points={}, hops=(HOP,))
-    judgements = list(_without_finding(Any, Files(verdict), flights, seen, found, "0" * 32))  # type: ignore[arg-type]
+    judgements = list(_without_finding(Any, Files(verdict), flights, seen, handed_over, "0" * 32))  # type: ignore[arg-type]
     matched = Judgement(window=number, revision=1, hop=HOP.name, verdict=verdict, judged_at=AT)
     assert judgements == ([matched] if is_reported else [])

@@ -100,7 +100,10 @@ class MemoryLog:
 
     def next_batch(self, wanted: PartitionRange, offset: int, likely: int, isolation: Isolation) -> int:
         bases = (
-            one.base_offset for data in self.batches for one in split_batches(data) if find_defect(one, data) is None
+            batch.base_offset
+            for data in self.batches
+            for batch in split_batches(data)
+            if find_defect(batch, data) is None
         )
         return min((base for base in bases if base > offset), default=wanted.hi)
 
@@ -113,14 +116,18 @@ class MemoryLog:
     def fetch(self, wanted: PartitionRange, offset: int, isolation: Isolation) -> LogPage:
         if offset < self.log_start:
             return LogPage(log_start=self.log_start)
-        ends = [next(iter(split_batches(one))).end_offset for one in self.batches]
+        ends = [next(iter(split_batches(appended))).end_offset for appended in self.batches]
         first = next((number for number, end in enumerate(ends) if end > offset), len(ends))
         data = b"".join(self.batches[first : first + self.page_batches])
-        found = list(split_batches(data))
-        if not found:
+        batches = list(split_batches(data))
+        if not batches:
             return LogPage(hole_end=wanted.hi)
-        touching = [one for one in self.aborted if one.marker_offset is None or one.marker_offset >= offset]
-        return LogPage(data=data, batches=found, aborted=touching)
+        touching = [
+            transaction
+            for transaction in self.aborted
+            if transaction.marker_offset is None or transaction.marker_offset >= offset
+        ]
+        return LogPage(data=data, batches=batches, aborted=touching)
 
 
 def wanted(lo: int, hi: int, partition: int = 3) -> PartitionRange:

@@ -32,14 +32,14 @@ class Log:
 
 def windows(log: Log, *ends: int, lineage: int = 0, lo: int = 0) -> list[PartitionRange]:
     """Windows of a log that end at `ends`, frozen while `log.leader` leads."""
-    found = []
+    ranges = []
     for hi in ends:
         epochs = epochs_of(log.ask, log.leader, lo, hi)
-        found.append(
+        ranges.append(
             PartitionRange(topic="t", topic_id="i", partition=0, lo=lo, hi=hi, lineage=lineage, leader_epochs=epochs)
         )
         lo = hi
-    return found
+    return ranges
 
 
 @st.composite

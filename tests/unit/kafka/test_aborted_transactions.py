@@ -71,9 +71,9 @@ def test_drops_exactly_the_batches_of_aborted_transactions_from_any_page(log, st
         return
     lo, hi = page[0].offset, page[-1].end_offset
     listed = [
-        one
-        for one in aborted.values()
-        if one.marker_offset is not None and one.marker_offset >= lo and one.first_offset < hi
+        transaction
+        for transaction in aborted.values()
+        if transaction.marker_offset is not None and transaction.marker_offset >= lo and transaction.first_offset < hi
     ]
     random.shuffle(listed)
     expected = [entry.transaction in aborted for entry in page if entry.kind in ("data", "plain")]

@@ -44,8 +44,8 @@ SOURCES = SinkSources(
 
 def standing(sources: SinkSources) -> tuple[Mapping[int, int | None], int, int]:
     """Return the next offsets, and the records that are to come and that were passed over."""
-    found = sink_standing(sources)
-    return found.next_offsets, found.to_come.records, found.passed_over.records
+    answer = sink_standing(sources)
+    return answer.next_offsets, answer.to_come.records, answer.passed_over.records
 
 
 def coordinator(committed: int | None, *, is_live: bool = False, start: int = 0) -> Coordinator:

@@ -76,13 +76,13 @@ def test_the_first_batch_behind_the_damage_is_found(sizes: list[int], damaged: i
         assert behind < at < hi
         return None if at < lost_up_to else max(base for base in bases if base <= at)
 
-    found = first_reachable(probe, behind, hi)
+    reachable = first_reachable(probe, behind, hi)
     if lost_up_to >= hi:
-        assert found is None
+        assert reachable is None
     else:
-        assert found is not None
-        assert found[1] == max(base for base in bases if base <= lost_up_to)
-        assert probe(found[0]) == found[1]
+        assert reachable is not None
+        assert reachable[1] == max(base for base in bases if base <= lost_up_to)
+        assert probe(reachable[0]) == reachable[1]
 
 
 def test_a_batch_that_only_its_last_offset_reaches_is_found_by_it() -> None:

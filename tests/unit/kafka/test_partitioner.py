@@ -40,4 +40,4 @@ def test_a_key_without_a_place_of_its_own_goes_anywhere() -> None:
 
 
 def test_one_partition_takes_every_key() -> None:
-    assert {partition_of(one, b"k", 1) for one in (Partitioner.MURMUR2, Partitioner.CRC32)} == {0}
+    assert {partition_of(partitioner, b"k", 1) for partitioner in (Partitioner.MURMUR2, Partitioner.CRC32)} == {0}

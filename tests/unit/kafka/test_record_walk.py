@@ -49,12 +49,12 @@ def item(
     return BatchToDecode(batch, data, 0, 2**62, False)
 
 
-def alone(one: BatchToDecode) -> Salvage | None:
+def alone(batch: BatchToDecode) -> Salvage | None:
     """Return what plain Python reads from a batch without a fault; None when it finds one."""
-    found = salvage(one.batch, bytes(one.data), 3)
-    sizes = len(found.records) == one.batch.record_count and not found.undecodable
-    ends = sum(len(part) for part in _record_bytes(bytes(one.data), one.batch.record_count)) == len(one.data)
-    return found if sizes and found.records and ends else None
+    salvaged = salvage(batch.batch, bytes(batch.data), 3)
+    sizes = len(salvaged.records) == batch.batch.record_count and not salvaged.undecodable
+    ends = sum(len(part) for part in _record_bytes(bytes(batch.data), batch.batch.record_count)) == len(batch.data)
+    return salvaged if sizes and salvaged.records and ends else None
 
 
 def _record_bytes(data: bytes, count: int) -> list[bytes]:
@@ -76,22 +76,22 @@ def _record_bytes(data: bytes, count: int) -> list[bytes]:
 def rows_of(table: RecordTable) -> list[tuple[Any, ...]]:
     names = ("offset", "key", "value", "headers")
     columns = table.columns(3, names).to_pydict()
-    headers = [[(one["key"], one["value"]) for one in cell] for cell in columns["headers"]]
+    headers = [[(header["key"], header["value"]) for header in cell] for cell in columns["headers"]]
     return list(zip(columns["offset"], columns["key"], columns["value"], headers, strict=True))
 
 
 def same_as_alone(items: list[BatchToDecode]) -> None:
     """Batches of a group are damaged or not as each alone, and then hold the same."""
-    expected = [alone(one) for one in items]
+    expected = [alone(batch) for batch in items]
 
     table = RecordTable(items)
 
-    assert table.damaged == {number for number, found in enumerate(expected) if found is None}
-    good = RecordTable([one for one, found in zip(items, expected, strict=True) if found is not None])
-    records = [record for found in expected if found is not None for record in found.records]
+    assert table.damaged == {number for number, salvaged in enumerate(expected) if salvaged is None}
+    good = RecordTable([batch for batch, salvaged in zip(items, expected, strict=True) if salvaged is not None])
+    records = [record for salvaged in expected if salvaged is not None for record in salvaged.records]
     assert not good.damaged
-    assert rows_of(good) == [(one.offset, one.key, one.value, one.headers) for one in records]
-    assert good._records.times.tolist() == [one.timestamp for one in records]
+    assert rows_of(good) == [(record.offset, record.key, record.value, record.headers) for record in records]
+    assert good._records.times.tolist() == [record.timestamp for record in records]
 
 
 @st.composite
@@ -120,10 +120,10 @@ def test_a_batch_that_is_cut_or_damaged_anywhere_is_noticed(handmade: ModuleType
     rows = [(3, b"k", b"v", [("n", b"h"), ("m", None)]), (70, None, b"w" * 70, [])]
     data = b"".join(handmade.record(delta, row) for delta, row in enumerate(rows))
     for at in range(len(data) + 1):
-        odd = [item(data[:at], 2), *(item(data[:at] + one + data[at + 1 :], 2) for one in HOSTILE)]
+        odd = [item(data[:at], 2), *(item(data[:at] + hostile + data[at + 1 :], 2) for hostile in HOSTILE)]
         same_as_alone([item(data, 2), *odd, item(data, 2)])
         with bounds_checked(record_walk):
-            assert all(RecordTable([one]).damaged == {0} for one in odd if alone(one) is None)
+            assert all(RecordTable([batch]).damaged == {0} for batch in odd if alone(batch) is None)
 
 
 @pytest.mark.parametrize("number", HOSTILE)
@@ -134,15 +134,15 @@ def test_a_hostile_number_in_a_record_of_the_right_length_gives_what_salvage_giv
     numbers = [b"\x00", b"\x00", b"\x01", b"\x01", b"\x02", b"\x00"]
     body = b"\x00" + b"".join([*numbers[:place], number, *numbers[place + 1 :]]) + b"\x01"
 
-    one = item(bytes([2 * len(body)]) + body, 1)
-    slowly = salvage(one.batch, bytes(one.data), 3)
+    batch = item(bytes([2 * len(body)]) + body, 1)
+    slowly = salvage(batch.batch, bytes(batch.data), 3)
 
-    [part] = decode(3, [one])
+    [part] = decode(3, [batch])
 
     rows = part.columns.select(["offset", "key", "value"]).to_pylist()
-    assert rows == [{"offset": found.offset, "key": found.key, "value": found.value} for found in slowly.records]
+    assert rows == [{"offset": record.offset, "key": record.key, "value": record.value} for record in slowly.records]
     assert part.columns.column("timestamp").view(pa.int64()).to_pylist() == [
-        found.timestamp for found in slowly.records
+        record.timestamp for record in slowly.records
     ]
     assert list(part.undecodable) == slowly.undecodable
 
@@ -179,11 +179,11 @@ def test_a_time_that_no_number_holds_is_damage(handmade: ModuleType, time: int, 
 def test_nothing_outside_the_text_is_read(handmade: ModuleType, data: st.DataObject, guard: bytes) -> None:
     """Whatever the bytes are, and wherever batches are said to stand: every index is right, and what is around them
     changes nothing."""
-    items = data.draw(st.lists(batches(handmade) | st.binary(max_size=60).map(lambda one: item(one, len(one) // 7))))
-    text = b"".join(one.data for one in items)
-    sizes = np.array([len(one.data) for one in items], dtype=np.int64)
+    items = data.draw(st.lists(batches(handmade) | st.binary(max_size=60).map(lambda body: item(body, len(body) // 7))))
+    text = b"".join(batch.data for batch in items)
+    sizes = np.array([len(batch.data) for batch in items], dtype=np.int64)
     shifts = np.array([data.draw(st.sampled_from([0, 0, 0, -20, 20, 2**40])) for _ in items], dtype=np.int64)
-    counts = np.array([one.batch.record_count for one in items], dtype=np.int64)
+    counts = np.array([batch.batch.record_count for batch in items], dtype=np.int64)
 
     def walked(around: bytes) -> list[object]:
         whole = np.frombuffer(around + text + around, dtype=np.uint8)
@@ -191,8 +191,8 @@ def test_nothing_outside_the_text_is_read(handmade: ModuleType, data: st.DataObj
         starts = np.cumsum(sizes) - sizes
         several = Batches(inner, starts, np.cumsum(sizes) + shifts, counts, nothing, counts - 1, nothing, nothing > 0)
         records, fits = Records.with_room_for(len(text) // 7), np.zeros(len(items), dtype=np.bool_)
-        found = walk_records(several, records, fits)
-        records = records.first(found)
+        end = walk_records(several, records, fits)
+        records = records.first(end)
         headers = HeaderColumns.with_room_for(int(records.header_counts.sum()))
         walk_headers(inner, records, headers)
         return [fits.tolist(), *(column.tolist() for column in (*records, *headers))]
@@ -221,7 +221,9 @@ def test_columns_of_strings_are_the_strings(texts: list[bytes | None], is_of_one
 
 def test_only_wanted_columns_are_made(handmade: ModuleType) -> None:
     raw = handmade.plain_batch(0, handmade.rows(3))
-    items = [BatchToDecode(one, raw[one.start + HEADER_BYTES : one.end], 0, 9, False) for one in split_batches(raw)]
+    items = [
+        BatchToDecode(batch, raw[batch.start + HEADER_BYTES : batch.end], 0, 9, False) for batch in split_batches(raw)
+    ]
 
     [part] = decode(3, items, ("value", "offset"))
 

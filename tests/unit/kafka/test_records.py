@@ -23,7 +23,9 @@ _rows = st.lists(st.tuples(st.integers(0, 2**41), _blobs, _blobs, _headers), min
 
 
 def decoded(raw: bytes, lo: int = 0, hi: int = 2**62) -> list[Decoded]:
-    items = [BatchToDecode(one, raw[one.start + HEADER_BYTES : one.end], lo, hi, False) for one in split_batches(raw)]
+    items = [
+        BatchToDecode(batch, raw[batch.start + HEADER_BYTES : batch.end], lo, hi, False) for batch in split_batches(raw)
+    ]
     return list(decode(3, items))
 
 
@@ -41,7 +43,7 @@ def test_gives_what_aiokafka_wrote(handmade: ModuleType, rows: list[Row]) -> Non
     assert table.column("timestamp").view(pa.int64()).to_pylist() == [row[0] for row in rows]
     assert table.column("key").to_pylist() == [row[1] for row in rows]
     assert table.column("value").to_pylist() == [row[2] for row in rows]
-    headers = [[(one["key"], one["value"]) for one in row["headers"]] for row in table.to_pylist()]
+    headers = [[(header["key"], header["value"]) for header in row["headers"]] for row in table.to_pylist()]
     assert headers == [row[3] for row in rows]
     assert table.column("sequence").to_pylist() == [7 + index for index in range(len(rows))]
 
@@ -51,7 +53,8 @@ def test_gives_what_aiokafka_wrote(handmade: ModuleType, rows: list[Row]) -> Non
 def test_values_as_views_are_the_values(handmade: ModuleType, rows: list[Row], lo: int) -> None:
     raw = handmade.aiokafka_batch(rows)
     items = [
-        BatchToDecode(one, raw[one.start + HEADER_BYTES : one.end], lo, 2**62, False) for one in split_batches(raw)
+        BatchToDecode(batch, raw[batch.start + HEADER_BYTES : batch.end], lo, 2**62, False)
+        for batch in split_batches(raw)
     ]
     [part] = decode(3, items, has_views=True)
     part.columns.validate(full=True)

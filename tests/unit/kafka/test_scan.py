@@ -93,7 +93,10 @@ def test_what_stands_behind_the_stable_offset_is_counted_apart(handmade: ModuleT
     scan = scanned(handmade.MemoryLog(batches), 0, stable=3, end=10)
     assert scan.account.accounting == Accounting(span=3, data=3)
     assert (scan.tail.records, scan.tail.control, scan.tail.empty) == (6, 1, 0)
-    assert {one.producer_id: (one.first_offset, one.records) for one in scan.transactions.open.values()} == {7: (3, 2)}
+    assert {
+        transaction.producer_id: (transaction.first_offset, transaction.records)
+        for transaction in scan.transactions.open.values()
+    } == {7: (3, 2)}
 
 
 def test_a_transaction_reaches_from_its_first_batch_to_its_marker(handmade: ModuleType) -> None:
@@ -104,8 +107,8 @@ def test_a_transaction_reaches_from_its_first_batch_to_its_marker(handmade: Modu
         handmade.marker(6, 9, is_commit=False),
     ]
     history = scanned(handmade.MemoryLog(batches), 0, stable=7).transactions
-    (found,) = history.committed.listed
-    assert (found.first_offset, found.end_offset, found.records, found.batches) == (0, 6, 5, 2)
+    (transaction,) = history.committed.listed
+    assert (transaction.first_offset, transaction.end_offset, transaction.records, transaction.batches) == (0, 6, 5, 2)
     assert (history.committed.count, history.aborted.count, history.aborted.without_data) == (1, 1, 1)
 
 

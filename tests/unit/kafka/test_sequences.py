@@ -87,7 +87,7 @@ def test_a_batch_that_is_seen_again_by_the_next_range_is_no_repeat() -> None:
 
 def test_a_missing_head_shows_only_where_the_log_is_known_from_its_start() -> None:
     assert audited(Sent(0, 3, 500)).breaks == []
-    assert [found.kind for found in audited(Sent(0, 3, 500), starts_at_zero=True).breaks] == [Break.MISSING_HEAD]
+    assert [step.kind for step in audited(Sent(0, 3, 500), starts_at_zero=True).breaks] == [Break.MISSING_HEAD]
 
 
 def test_a_gap_that_unseen_offsets_could_hold_is_not_noted() -> None:
@@ -95,7 +95,7 @@ def test_a_gap_that_unseen_offsets_could_hold_is_not_noted() -> None:
     audit.skip(2)
     audit.observe(Sent(5, 6, 5))
     audit.observe(Sent(6, 7, 7))
-    assert [(found.offset, found.records) for found in audit.breaks] == [(6, 1)]
+    assert [(step.offset, step.records) for step in audit.breaks] == [(6, 1)]
 
 
 def test_batches_without_a_producer_id_say_nothing() -> None:
@@ -104,18 +104,18 @@ def test_batches_without_a_producer_id_say_nothing() -> None:
 
 def test_a_gap_is_as_large_as_what_unseen_offsets_cannot_hold() -> None:
     audit = audited(Sent(0, 3, 0), Skipped(2), Sent(5, 6, 10))
-    assert [found.records for found in audit.breaks] == [5]
+    assert [step.records for step in audit.breaks] == [5]
 
 
 def test_a_whole_pipeline_of_batches_that_is_sent_again_is_one_repeat_of_all_its_records_and_no_gap() -> None:
     audit = audited(Sent(0, 5, 0), Sent(5, 10, 5), Sent(10, 15, 0), Sent(15, 20, 5), Sent(20, 25, 10))
     assert audit.counts == Counts(batches=5, records=25, repeats=1, repeated=10)
-    assert [(found.kind, found.offset, found.records) for found in audit.breaks] == [(Break.REPEAT, 10, 10)]
+    assert [(step.kind, step.offset, step.records) for step in audit.breaks] == [(Break.REPEAT, 10, 10)]
 
 
 def test_a_newer_epoch_that_does_not_begin_at_zero_lacks_its_head() -> None:
     audit = audited(Sent(0, 3, 0), Sent(3, 4, 7, producer_epoch=1))
-    assert [(found.kind, found.producer_epoch, found.records) for found in audit.breaks] == [(Break.MISSING_HEAD, 1, 7)]
+    assert [(step.kind, step.producer_epoch, step.records) for step in audit.breaks] == [(Break.MISSING_HEAD, 1, 7)]
 
 
 def test_wraps_are_counted_whether_inside_a_batch_or_between_two() -> None:
@@ -209,13 +209,13 @@ def test_merging_changes_neither_piece(log: list[Step]) -> None:
 def brute_force(log: list[Step]) -> dict[int, tuple[int, int, int]]:
     """Return gaps, records missing and records repeated per producer, counted record by record."""
     stands: dict[int, tuple[int, int, int, int]] = {}  # epoch, highest, previous, unseen
-    found: dict[int, tuple[int, int, int]] = {}
+    by_producer: dict[int, tuple[int, int, int]] = {}
     unseen = 0
     for step in log:
         if isinstance(step, Skipped):
             unseen += step.offsets
             continue
-        gaps, missing, repeated = found.get(step.producer_id, (0, 0, 0))
+        gaps, missing, repeated = by_producer.get(step.producer_id, (0, 0, 0))
         epoch, highest, previous, seen = stands.get(step.producer_id, (None, 0, 0, 0))
         if epoch != step.producer_epoch:
             highest = previous = step.base_sequence - 1
@@ -229,13 +229,13 @@ def brute_force(log: list[Step]) -> dict[int, tuple[int, int, int]]:
             highest = sequence if ahead >= 0 else highest
             previous = sequence
         stands[step.producer_id] = step.producer_epoch, highest, previous, unseen
-        found[step.producer_id] = gaps, missing, repeated
-    return found
+        by_producer[step.producer_id] = gaps, missing, repeated
+    return by_producer
 
 
 @given(logs())
 def test_gaps_and_repeats_are_those_that_going_record_by_record_finds(log: list[Step]) -> None:
     audit = audited(*log)
-    counted = {one.producer_id: one.counts for one in audit.producers}
-    found = {one: (counts.gaps, counts.missing, counts.repeated) for one, counts in counted.items()}
-    assert found == brute_force(log)
+    counted = {producer.producer_id: producer.counts for producer in audit.producers}
+    by_producer = {producer: (counts.gaps, counts.missing, counts.repeated) for producer, counts in counted.items()}
+    assert by_producer == brute_force(log)

@@ -31,13 +31,13 @@ def batch(base: int, values: list[bytes], codec: int = 0, *, is_transactional: b
 
 def read(text: bytes) -> list[tuple[int, int, bytes | None]]:
     """Return offset, time and value of all records, as Kafka's format says."""
-    found = []
+    rows = []
     for header in split_batches(text):
         assert find_defect(header, text) is None
         if header.record_count:
             records = DefaultRecordBatch(text[header.start : header.end])
-            found += [(one.offset, one.timestamp, one.value) for one in records]
-    return found
+            rows += [(record.offset, record.timestamp, record.value) for record in records]
+    return rows
 
 
 @pytest.mark.parametrize("codec", [0, 1])

@@ -65,5 +65,5 @@ def test_a_key_of_the_index_takes_forty_bytes_at_most_its_filter_included(tmp_pa
     merged = write_merged(storage, TOPIC, "merged", single)
 
     assert merged.rows == KEYS * WINDOWS
-    costs = [bytes_a_key(storage, one) for one in (single[0], merged)]
+    costs = [bytes_a_key(storage, file) for file in (single[0], merged)]
     assert all(20 < cost <= BYTES_MOST for cost in costs), costs

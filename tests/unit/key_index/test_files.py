@@ -68,12 +68,12 @@ def test_rows_of_some_keys_are_those_of_the_whole_runs(storage: Storage) -> None
     files = [write(storage, number, rows) for number, rows in runs.items()]
     wanted = hashes("k0", "k7", "k49", "k299", "never")
 
-    found = rows_of_keys(storage, files, wanted)
+    of_keys = rows_of_keys(storage, files, wanted)
 
     expected = whole(*runs.values()).join(wanted, on=HASH, how="semi", maintain_order="left")
     for read in (first_copies, first_and_latest_copies):
         assert (
-            read(found, is_later=False)
+            read(of_keys, is_later=False)
             .sort(*HASH, maintain_order=True)
             .equals(read(expected, is_later=False).sort(*HASH, maintain_order=True))
         )
@@ -88,8 +88,8 @@ def test_a_file_of_several_windows_leaves_out_those_that_do_not_count(storage: S
     wanted = hashes("k3")
 
     def places(*windows: int) -> list[str]:
-        found = rows_of_keys(storage, [IndexFile(path=path, windows=windows)], wanted)
-        return first_copies(found, is_later=False)["place"].to_list()
+        of_keys = rows_of_keys(storage, [IndexFile(path=path, windows=windows)], wanted)
+        return first_copies(of_keys, is_later=False)["place"].to_list()
 
     assert places(1, 2) == ["0:3", "0:33"]
     assert places(2) == ["0:33"]
@@ -140,9 +140,9 @@ def test_few_keys_cost_few_row_groups(storage: Storage, monkeypatch: pytest.Monk
         return inner(groups, columns=columns)
 
     monkeypatch.setattr(rows._file, "read_row_groups", counted)
-    found = rows.of_keys(hashes("k5", "k77"))
+    chosen = rows.of_keys(hashes("k5", "k77"))
 
-    assert len(found) == 2
+    assert len(chosen) == 2
     assert [len(groups) for groups in read] == [1, 1, 2]
     assert len(rows.of_keys(hashes("never"))) == 0
     assert read[3:] == [read[3], []]

@@ -35,12 +35,12 @@ def single(storage: Storage, window: int, rows: pl.DataFrame, buckets: int = 1) 
 
 def rows_in(storage: Storage, run: IndexedRun) -> pl.DataFrame:
     """Return the rows of all files; each is in the file of its bucket, in key order."""
-    found = [pl.DataFrame(schema=STORED)]
+    frames = [pl.DataFrame(schema=STORED)]
     for name, path in sorted(run.files.items()):
         rows = storage.sorted_rows(path).between(0, None)
         assert rows.equals(rows.filter(is_in_bucket(name)).sort(*HASH, "window", maintain_order=True))
-        found.append(rows)
-    return pl.concat(found)
+        frames.append(rows)
+    return pl.concat(frames)
 
 
 @pytest.fixture(scope="module")
@@ -73,16 +73,16 @@ def test_a_merged_run_says_what_its_inputs_say_without_any_windows(
         asked_for = number_of_buckets(merged.rows)
 
     assert merged.revisions == dict.fromkeys(range(1, len(sizes) + 1), 1)
-    assert merged.rows == sum(one.rows for one in inputs)
+    assert merged.rows == sum(merged_run.rows for merged_run in inputs)
     assert len(rows_in(storage, merged)) == merged.rows
     assert {named_bucket(name)[1] for name in merged.files} <= {asked_for}
     keys = hashes(*(f"k{number}" for number in range(0, 40, 3)))
 
     def said(*runs: IndexedRun) -> pl.DataFrame:
         files = [
-            IndexFile(path=path, windows=tuple(at for at in one.windows if at not in without))
-            for one in runs
-            for path in one.files.values()
+            IndexFile(path=path, windows=tuple(at for at in merged_run.windows if at not in without))
+            for merged_run in runs
+            for path in merged_run.files.values()
         ]
         return rows_of_keys(storage, files, keys)
 

@@ -44,7 +44,7 @@ def test_a_row_that_the_lab_does_not_have_is_refused() -> None:
 
 
 def test_a_row_says_how_far_the_proof_reaches_and_what_is_handed_over_or_before_the_baseline() -> None:
-    (scenario,) = [one for one in load().values() if one.id == "10-acks_of_one_without_ledger"]
+    (scenario,) = [row for row in load().values() if row.id == "10-acks_of_one_without_ledger"]
     hop = "orders→warehouse"
     window = {
         "label": "",
@@ -71,7 +71,7 @@ def test_a_row_says_how_far_the_proof_reaches_and_what_is_handed_over_or_before_
 
 
 def test_a_row_says_what_a_scenario_asks_for_besides() -> None:
-    (scenario,) = [one for one in load().values() if one.id == "53-resend_behind_a_filter"]
+    (scenario,) = [row for row in load().values() if row.id == "53-resend_behind_a_filter"]
     window = {"label": "", "state": "gaps", "reason": "1 key", "accounting": {}, "matched": {}, "found": {}}
     window |= {"incidents": [], "messages": ["a→b: 2 open", "b→c: 1 contained"]}
 

@@ -81,14 +81,14 @@ def test_the_key_and_what_differs_stay_in_the_rows() -> None:
 def test_rows_of_several_parts_keep_all_their_columns(tmp_path: Path) -> None:
     """A column that holds one value in one part may hold others in the next."""
     storage = Storage(root=str(tmp_path))
-    one, other = (frame_of([{**NOTHING, "number": number}]) for number in (1, 2))
+    first, other = (frame_of([{**NOTHING, "number": number}]) for number in (1, 2))
     other = other.with_columns(pl.lit(1, dtype=pl.UInt64).alias("key_hi"))
 
     with storage.sorted_parquet("p/index") as file:
-        file.append(one)
+        file.append(first)
         file.append(other)
 
-    assert storage.sorted_rows(file.path).between(0, None).equals(pl.concat([one, other]))
+    assert storage.sorted_rows(file.path).between(0, None).equals(pl.concat([first, other]))
 
 
 @pytest.mark.parametrize("moment", [None, datetime(1970, 1, 1, tzinfo=UTC)])

@@ -44,7 +44,7 @@ def test_the_user_of_a_name_is_the_id_of_a_connection() -> None:
     assert connection_of("hdfs://store@host/prefix") == "store"
     assert connection_of("hdfs://host/prefix") is None
     assert connection_of("/data") is None
-    assert [is_object_store(one) for one in ("s3://b", "/s3://b", "file:///b")] == [True, False, False]
+    assert [is_object_store(path) for path in ("s3://b", "/s3://b", "file:///b")] == [True, False, False]
 
 
 def test_a_client_has_the_settings_of_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:

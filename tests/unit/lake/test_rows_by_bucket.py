@@ -38,26 +38,26 @@ def few(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool
 
 
 def test_each_bucket_has_its_rows_in_their_order(few: bool, tmp_path: Path) -> None:
-    found, storage = spread(tmp_path), Storage(root=str(tmp_path))
+    buckets, storage = spread(tmp_path), Storage(root=str(tmp_path))
 
     for bucket in range(4):
-        rows = found.in_bucket(bucket_name(bucket, 4))
+        rows = buckets.in_bucket(bucket_name(bucket, 4))
         assert rows.read(storage).equals(ROWS.filter(pl.col("key_hi") % 4 == bucket))
         assert rows.read(storage).schema == REPLAYS
         assert rows.number == len(rows.read(storage))
-    assert found.number == 23
-    assert sorted(found.parts) == [bucket_name(bucket, 4) for bucket in range(4)]
+    assert buckets.number == 23
+    assert sorted(buckets.parts) == [bucket_name(bucket, 4) for bucket in range(4)]
     # Rows beyond the few are nowhere but in files: two of ten or more rows, and one of the rest.
-    files = [path for part in found.parts.values() for path in part.files]
+    files = [path for part in buckets.parts.values() for path in part.files]
     assert len(files) == (0 if few else 8)
-    assert sum(len(part.few) for part in found.parts.values()) == (23 if few else 0)
+    assert sum(len(part.few) for part in buckets.parts.values()) == (23 if few else 0)
 
 
 def test_buckets_of_other_numbers_have_the_rows_that_may_be_in_them(few: bool, tmp_path: Path) -> None:
-    found, storage = spread(tmp_path), Storage(root=str(tmp_path))
+    buckets, storage = spread(tmp_path), Storage(root=str(tmp_path))
 
-    assert sorted(found.in_bucket(bucket_name(1, 2)).read(storage)["key_hi"]) == list(range(1, 23, 2))
-    assert sorted(found.in_bucket(bucket_name(6, 8)).read(storage)["key_hi"]) == list(range(2, 23, 4))
+    assert sorted(buckets.in_bucket(bucket_name(1, 2)).read(storage)["key_hi"]) == list(range(1, 23, 2))
+    assert sorted(buckets.in_bucket(bucket_name(6, 8)).read(storage)["key_hi"]) == list(range(2, 23, 4))
 
 
 def test_rows_of_some_keys_are_read_from_all_buckets(few: bool, tmp_path: Path) -> None:
@@ -69,10 +69,10 @@ def test_rows_of_some_keys_are_read_from_all_buckets(few: bool, tmp_path: Path) 
 
 
 def test_no_rows_are_no_files(few: bool, tmp_path: Path) -> None:
-    found, storage = spread(tmp_path, ROWS.clear()), Storage(root=str(tmp_path))
+    buckets, storage = spread(tmp_path, ROWS.clear()), Storage(root=str(tmp_path))
 
-    assert (found.number, dict(found.parts)) == (0, {})
-    for rows in (found.in_bucket(bucket_name(1, 4)), found.whole(), BucketRows.none(REPLAYS)):
+    assert (buckets.number, dict(buckets.parts)) == (0, {})
+    for rows in (buckets.in_bucket(bucket_name(1, 4)), buckets.whole(), BucketRows.none(REPLAYS)):
         assert rows.read(storage).equals(ROWS.clear())
         assert rows.read_keys(storage, ROWS.select("key_hi", "key_lo")).equals(ROWS.clear())
     assert list(tmp_path.iterdir()) == []

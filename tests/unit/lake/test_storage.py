@@ -164,15 +164,15 @@ def test_wanted_rows_are_read_with_their_place(tmp_path: Path) -> None:
             growing.append(part)
     paths = [growing.path, storage.write_parquet("keys", pl.concat(parts[4:]))]
 
-    found = storage.read_rows(paths, np.array([False, True, False, False, False, True]))
-    assert found is not None
-    assert found.rows(named=True) == [
+    rows = storage.read_rows(paths, np.array([False, True, False, False, False, True]))
+    assert rows is not None
+    assert rows.rows(named=True) == [
         {"key_hi": 1, "partition": 0, "offset": 1, "place": "0:1"},
         {"key_hi": 5, "partition": 0, "offset": 5, "place": "0:5"},
     ]
     none = storage.read_rows(paths, np.zeros(6, dtype=np.bool_))
     assert none is not None
-    assert none.is_empty() and none.columns == found.columns
+    assert none.is_empty() and none.columns == rows.columns
     assert storage.read_rows([], np.zeros(0, dtype=np.bool_)) is None
 
 
@@ -201,12 +201,12 @@ def test_marked_rows_are_those_of_the_whole_files(tmp_path: Path, share: float, 
         paths.append(growing.path)
     marks = np.random.default_rng(1).random(number) < share
 
-    found = storage.read_rows(paths, marks)
+    rows = storage.read_rows(paths, marks)
 
     expected = storage.read_parquet(paths)
-    assert found is not None and expected is not None
-    assert found.schema == expected.schema
-    assert found.equals(expected.filter(pl.Series(marks)))
+    assert rows is not None and expected is not None
+    assert rows.schema == expected.schema
+    assert rows.equals(expected.filter(pl.Series(marks)))
 
 
 def test_rows_are_counted_by_the_footers_of_files(tmp_path: Path) -> None:

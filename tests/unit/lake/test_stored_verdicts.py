@@ -28,14 +28,14 @@ class Window:
     def put(self, name: str, frame: pl.DataFrame) -> str:
         return self.storage.write_parquet(name, frame)
 
-    def verdicts(self, **found: str) -> str:
-        rows = [{"hop": HOP, "key_hash": key_hash(key), "verdict": verdict} for key, verdict in found.items()]
+    def verdicts(self, **by_key: str) -> str:
+        rows = [{"hop": HOP, "key_hash": key_hash(key), "verdict": verdict} for key, verdict in by_key.items()]
         return self.put("verdicts", pl.DataFrame(rows, schema=VERDICTS))
 
     def asked(self, files: VerdictFiles, *keys: str) -> dict[str, tuple[str, bool | None]]:
         names = {key_hash(key): key for key in keys}
-        found = stored_verdicts(self.storage, files, list(names))
-        return {names[at]: (verdict, is_held) for at, verdict, is_held in found.rows()}
+        stored = stored_verdicts(self.storage, files, list(names))
+        return {names[at]: (verdict, is_held) for at, verdict, is_held in stored.rows()}
 
 
 @pytest.fixture

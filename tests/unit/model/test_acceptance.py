@@ -85,5 +85,8 @@ def test_a_selection_takes_by_id_by_key_by_cause_or_all() -> None:
         Selection(),
     ]
     assert [selection.takes(FINDING) for selection in taken] == [True] * 4
-    assert [one.takes(FINDING) for one in (Selection(names=("O5",)), Selection(cause=Cause.ABORTED))] == [False, False]
+    assert [selection.takes(FINDING) for selection in (Selection(names=("O5",)), Selection(cause=Cause.ABORTED))] == [
+        False,
+        False,
+    ]
     assert [selection.is_all for selection in taken] == [False, False, False, True]

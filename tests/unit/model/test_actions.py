@@ -162,8 +162,8 @@ def test_every_remedy_is_among_them() -> None:
 
 
 def test_a_line_has_the_backslashes_of_its_texts_twice() -> None:
-    one = Action(seq=1, chunk=2, hop="a→b", target="b", key="\t\\", key_hash="0", before=BeforeUpsert(place="é"))
-    assert one.line() == '1\t2\tupsert\ta→b\tb\t\\t\\\\\t0\t{"place":"\\\\u00e9"}\n'.encode()
+    written = Action(seq=1, chunk=2, hop="a→b", target="b", key="\t\\", key_hash="0", before=BeforeUpsert(place="é"))
+    assert written.line() == '1\t2\tupsert\ta→b\tb\t\\t\\\\\t0\t{"place":"\\\\u00e9"}\n'.encode()
 
 
 @pytest.mark.parametrize(("extra", "text"), EXTRAS)

@@ -21,7 +21,7 @@ def slices(kind: IncidentKind, listed: list[dict[str, int]], rows: int, windows:
 
 
 @pytest.mark.parametrize(
-    ("found", "sentence"),
+    ("happened", "sentence"),
     [
         (
             slices(IncidentKind.SLICE_GROWN, GROWN, 4),
@@ -64,24 +64,24 @@ def slices(kind: IncidentKind, listed: list[dict[str, int]], rows: int, windows:
             "does not show: transaction 755, in progress at the primary of the standby",
         ),
     ],
-    ids=lambda one: one.kind.value if isinstance(one, Incident) else "",
+    ids=lambda value: value.kind.value if isinstance(value, Incident) else "",
 )
-def test_an_incident_of_a_table_says_what_happened_and_blocks_nothing(found: Incident, sentence: str) -> None:
-    assert incident_sentence(found) == sentence
-    assert not found.blocks(Pipeline(name="shop", points={}, hops=()))
+def test_an_incident_of_a_table_says_what_happened_and_blocks_nothing(happened: Incident, sentence: str) -> None:
+    assert incident_sentence(happened) == sentence
+    assert not happened.blocks(Pipeline(name="shop", points={}, hops=()))
 
 
 def test_files_that_cannot_be_read_are_named_with_their_snapshot_and_what_to_do() -> None:
     cut_off = {"path": "a.parquet", "size_bytes": 4, "written": "2026-11-01T02:03:04+00:00"}
     spoilt = {**cut_off, "path": "b.parquet", "snapshot": "7", "spoilt": True}
     gone = {**cut_off, "path": "c.parquet", "snapshot": "8", "gone": True}
-    found = incident(IncidentKind.UNREADABLE_FILES, number=3, files=[cut_off, spoilt, gone])
-    assert incident_sentence(found) == (
+    happened = incident(IncidentKind.UNREADABLE_FILES, number=3, files=[cut_off, spoilt, gone])
+    assert incident_sentence(happened) == (
         "3 files of warehouse (dw.departures) cannot be read: a.parquet (4 bytes, written 2026-11-01 02:03 UTC); "
         "b.parquet (4 bytes, written 2026-11-01 02:03 UTC by snapshot 7; it does not decode); "
         "c.parquet (listed 2026-11-01 02:03 UTC by snapshot 8; it is gone). What they hold is not known"
     )
-    assert settled_by(found).startswith("restore what is gone. Where it is lost for good, take it out of the table")
+    assert settled_by(happened).startswith("restore what is gone. Where it is lost for good, take it out of the table")
     whole = incident(IncidentKind.UNREADABLE_FILES, number=1, files=[cut_off])
     assert settled_by(whole).startswith("have their writer write them again")
 
@@ -125,21 +125,21 @@ def test_a_store_that_is_not_looked_at_again_says_why(reason: str, key: list[str
 
 def test_files_that_no_reader_takes_are_named_and_block_nothing() -> None:
     listed = [{"path": "_temporary/0/a.parquet", "size_bytes": 17, "written": "2026-11-01T02:03:04+00:00"}]
-    found = incident(IncidentKind.LEFT_OVER_FILES, files=listed, number=2, size_bytes=40)
-    assert incident_sentence(found) == (
+    happened = incident(IncidentKind.LEFT_OVER_FILES, files=listed, number=2, size_bytes=40)
+    assert incident_sentence(happened) == (
         "2 files beside those of warehouse (dw.departures) are under a temporary name, or not committed, for longer "
         "than pending.max_age (40 bytes): _temporary/0/a.parquet (17 bytes, written 2026-11-01 02:03 UTC); 1 more. No "
         "reader takes them"
     )
-    assert not found.blocks(Pipeline(name="shop", points={}, hops=()))
+    assert not happened.blocks(Pipeline(name="shop", points={}, hops=()))
 
 
 def test_files_that_cannot_be_read_keep_a_window_from_being_certified() -> None:
     listed = [
         {"path": f"dt=2/{name}.parquet", "size_bytes": 17, "written": "2026-11-01T02:03:04+00:00"} for name in "abcd"
     ]
-    found = incident(IncidentKind.UNREADABLE_FILES, files=listed, number=12)
-    assert incident_sentence(found) == (
+    happened = incident(IncidentKind.UNREADABLE_FILES, files=listed, number=12)
+    assert incident_sentence(happened) == (
         "12 files of warehouse (dw.departures) are no whole Parquet files: dt=2/a.parquet (17 bytes, written "
         "2026-11-01 02:03 UTC); dt=2/b.parquet (17 bytes, written 2026-11-01 02:03 UTC); dt=2/c.parquet (17 bytes, "
         "written 2026-11-01 02:03 UTC); 9 more. What they hold is not known"
@@ -149,4 +149,4 @@ def test_files_that_cannot_be_read_keep_a_window_from_being_certified() -> None:
         "1 file of warehouse (dw.departures) cannot be read: dt=2/a.parquet (17 bytes, written 2026-11-01 02:03 UTC; "
         "it does not decode). What it holds is not known"
     )
-    assert found.blocks(Pipeline(name="shop", points={}, hops=()))
+    assert happened.blocks(Pipeline(name="shop", points={}, hops=()))

@@ -23,7 +23,7 @@ def bounds_checked(module: ModuleType) -> AbstractContextManager[Any]:
 @cache
 def _checked(module: ModuleType) -> dict[str, Any]:
     scope = dict(vars(module))
-    names = [name for name, one in scope.items() if isinstance(one, Compiled)]
+    names = [name for name, function in scope.items() if isinstance(function, Compiled)]
     for name in names:
         code = vars(module)[name].function.__code__
         scope[name] = numba.njit(boundscheck=True)(FunctionType(code, scope, name))

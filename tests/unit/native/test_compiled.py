@@ -42,7 +42,7 @@ def twice(number: int) -> int:
 
 
 def functions(module: ModuleType) -> list[Compiled[Any, Any]]:
-    return [one for one in vars(module).values() if isinstance(one, Compiled)]
+    return [function for function in vars(module).values() if isinstance(function, Compiled)]
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
@@ -63,10 +63,10 @@ def test_a_cached_function_names_no_class_of_ours() -> None:
     for call in CALLS:
         call()
 
-    dispatchers = [one.dispatcher for module in MODULES for one in functions(module)]
-    cached = [one for one in dispatchers if one.stats.cache_path is not None]
+    dispatchers = [function.dispatcher for module in MODULES for function in functions(module)]
+    cached = [function for function in dispatchers if function.stats.cache_path is not None]
 
-    assert sorted(one.__name__ for one in cached) == [
+    assert sorted(function.__name__ for function in cached) == [
         *("_add_up", "_find", "_group", "_is_ascii", "_most_elements", "_read", "_read_all", "_render"),
         *(
             "_room",
@@ -82,8 +82,8 @@ def test_a_cached_function_names_no_class_of_ours() -> None:
             "leave_out_equal_pairs",
         ),
     ]
-    assert all(len(one.signatures) == 1 for one in cached), "a type of array that was not compiled ahead"
-    assert not any("NamedTuple" in repr([type(kind) for kind in one.signatures[0]]) for one in cached)
+    assert all(len(function.signatures) == 1 for function in cached), "a type of array that was not compiled ahead"
+    assert not any("NamedTuple" in repr([type(kind) for kind in function.signatures[0]]) for function in cached)
 
 
 @pytest.mark.parametrize("is_zip", [False, True])

@@ -55,8 +55,8 @@ def _read(texts: list[str | None], digits: int = 6) -> list[int | None]:
 @example(texts=["1999-12-31T23:59:59.5Z", "2000-01-01T00:00:00.5Z"], digits=0)
 def test_what_is_read_is_what_one_by_one_is_read(texts: list[str | None], digits: int) -> None:
     with bounds_checked(moments):
-        found = _read(texts, digits)
-    for text, number in zip(texts, found, strict=True):
+        numbers = _read(texts, digits)
+    for text, number in zip(texts, numbers, strict=True):
         if number is not None:
             assert text is not None
             assert number == rounded_microseconds(microseconds_of(text), digits), text

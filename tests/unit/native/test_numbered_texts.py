@@ -28,7 +28,7 @@ def test_they_are_as_python_writes_them(literals: tuple[str, str, str], rows: li
     texts = numbered_texts(literals, columns)
 
     first, second, third = literals
-    assert texts.to_list() == [f"{first}{one}{second}{other}{third}" for one, other in rows]
+    assert texts.to_list() == [f"{first}{left}{second}{other}{third}" for left, other in rows]
     assert texts.dtype == pl.String
 
 

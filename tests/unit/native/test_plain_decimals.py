@@ -46,12 +46,12 @@ def test_it_is_as_a_regular_expression_says(texts: list[str | None]) -> None:
     starts = (1 + np.concatenate([[0], np.cumsum(np.maximum(lengths, 0))[:-1]])).astype(np.int32)[: len(texts)]
     matches = [re.fullmatch(PLAIN, text) for text in texts if text is not None]
 
-    found = fraction_sizes(content, starts, lengths)
+    lengths_of_fractions = fraction_sizes(content, starts, lengths)
 
     if not all(matches):
-        assert found is None
+        assert lengths_of_fractions is None
     elif matches:
         sizes = [len(match.group(1) or "") for match in matches if match]
-        assert found == (min(sizes), max(sizes))
+        assert lengths_of_fractions == (min(sizes), max(sizes))
     else:
-        assert found == (2**63 - 1, 0)
+        assert lengths_of_fractions == (2**63 - 1, 0)

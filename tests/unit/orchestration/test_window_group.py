@@ -48,7 +48,7 @@ def nightly(dag_id: str = "nightly", add: Callable[[], Any] = lambda: None, **gr
 
 
 def edges(dag: DAG) -> set[tuple[str, str]]:
-    return {(one, other) for one in dag.task_ids for other in dag.get_task(one).downstream_task_ids}
+    return {(task_id, other) for task_id in dag.task_ids for other in dag.get_task(task_id).downstream_task_ids}
 
 
 def test_a_group_has_the_tasks_of_the_pipelines_own_dag_between_those_around_it() -> None:
@@ -74,7 +74,7 @@ def test_behind_a_window_that_is_published_comes_the_next_task_though_nothing_wa
 
     dag = nightly()
 
-    assert {one for one, other in edges(dag) if other == "report"} == {"publish"}
+    assert {task_id for task_id, other in edges(dag) if other == "report"} == {"publish"}
     reported = dag.get_task("report_revoked")
     assert (reported.is_teardown, reported.on_failure_fail_dagrun) == (True, True)
     assert edges(dag) >= {("certify", "publish"), ("certify", "report_revoked")}

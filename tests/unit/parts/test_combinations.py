@@ -12,8 +12,8 @@ pytestmark = pytest.mark.unit
 def combinations(*sizes: int) -> dict[tuple[int, ...], frozenset[Value]]:
     """Name the combinations of parameters with so many values each."""
     return {
-        one: frozenset(((f"p{place}",), (value,)) for place, value in enumerate(one))
-        for one in product(*(range(size) for size in sizes))
+        combination: frozenset(((f"p{place}",), (value,)) for place, value in enumerate(combination))
+        for combination in product(*(range(size) for size in sizes))
     }
 
 
@@ -21,10 +21,10 @@ def combinations(*sizes: int) -> dict[tuple[int, ...], frozenset[Value]]:
 def test_every_value_of_every_parameter_is_shown_by_as_many_as_the_longest_has(sizes: tuple[int, ...]) -> None:
     every = combinations(*sizes)
 
-    chosen = [one for one in every if one not in not_needed(every)]
+    chosen = [case for case in every if case not in not_needed(every)]
 
     assert len(chosen) == max(sizes)
-    assert set[Value]().union(*(every[one] for one in chosen)) == set[Value]().union(*every.values())
+    assert set[Value]().union(*(every[number] for number in chosen)) == set[Value]().union(*every.values())
 
 
 def test_of_a_single_parameter_every_value_is_run() -> None:

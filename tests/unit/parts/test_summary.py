@@ -68,8 +68,8 @@ def test_the_end_says_how_long_parts_took_what_was_slow_and_what_became_of_them(
 def test_a_part_of_several_folders_says_the_outcomes_of_each_and_is_good_when_all_of_them_are() -> None:
     both = ended_with(lab={"passed": 1, "skipped": 2}, unit={"passed": 3})
     assert (both.counts, both.is_good) == (["lab: 1 passed, 0 failed, 2 skipped", "unit: 3 passed, 0 failed"], True)
-    one = ended_with(lab={"passed": 1})
-    assert (one.counts, one.is_good) == (["lab: 1 passed, 0 failed", "unit ran no test (exit code 0)"], False)
+    run = ended_with(lab={"passed": 1})
+    assert (run.counts, run.is_good) == (["lab: 1 passed, 0 failed", "unit ran no test (exit code 0)"], False)
     assert not ended_with(1, lab={"passed": 1}, unit={"passed": 1}).is_good
 
 

@@ -38,21 +38,21 @@ def described(error: BaseException) -> str:
     return "".join(traceback.format_exception(error))
 
 
-@pytest.mark.parametrize(("dsn", "found"), MISTAKES.items())
-def test_a_mistake_in_a_connection_string_is_named_without_its_values(dsn: str, found: str) -> None:
+@pytest.mark.parametrize(("dsn", "mistake"), MISTAKES.items())
+def test_a_mistake_in_a_connection_string_is_named_without_its_values(dsn: str, mistake: str) -> None:
     with pytest.raises(ConfigurationError) as of_journal:
         open_connection(dsn)
     with pytest.raises(ConfigurationError) as of_point, connect(PostgresConnection(id="shop_db", dsn=dsn)):
         pass
 
     [problem], [of_connection] = of_journal.value.problems, of_point.value.problems
-    assert (problem.file, problem.path, problem.found) == ("environment", "MAKEWHOLE_JOURNAL_DSN", found)
-    assert (of_connection.file, of_connection.path, of_connection.found) == ("connections", "shop_db", found)
+    assert (problem.file, problem.path, problem.found) == ("environment", "MAKEWHOLE_JOURNAL_DSN", mistake)
+    assert (of_connection.file, of_connection.path, of_connection.found) == ("connections", "shop_db", mistake)
     for caught in (of_journal, of_point):
         assert "SECRET" not in described(caught.value)
 
 
-@pytest.mark.parametrize("dsn", [dsn for dsn, found in MISTAKES.items() if found != NO_VALUE])
+@pytest.mark.parametrize("dsn", [dsn for dsn, message in MISTAKES.items() if message != NO_VALUE])
 def test_what_only_reads_a_connection_string_refuses_it_as_well(dsn: str) -> None:
     with pytest.raises(ConfigurationError) as of_point:
         server_parameters(PostgresConnection(id="shop_db", dsn=dsn))

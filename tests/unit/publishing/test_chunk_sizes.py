@@ -38,8 +38,11 @@ def expected(records: list[Record]) -> tuple[int, ...]:
 
 def table(records: list[Record]) -> pa.Table:
     rows = [
-        {**one, "headers": None if one["headers"] is None else [{"key": k, "value": v} for k, v in one["headers"]]}
-        for one in records
+        {
+            **record,
+            "headers": None if record["headers"] is None else [{"key": k, "value": v} for k, v in record["headers"]],
+        }
+        for record in records
     ]
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 

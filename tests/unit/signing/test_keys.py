@@ -105,7 +105,7 @@ OTHER_KIND = generate_private_key(SECP256R1()).private_bytes(
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "complaint"),
     [
         ("", "is not set, so no certificate can be signed; nothing was written"),
         ("c2VjcmV0", "is not a signing key: it is neither PEM nor 32 bytes in base64"),
@@ -116,7 +116,7 @@ OTHER_KIND = generate_private_key(SECP256R1()).private_bytes(
     ],
 )
 def test_what_is_no_key_is_reported_with_how_to_make_one_and_never_quoted(
-    monkeypatch: pytest.MonkeyPatch, text: str, found: str
+    monkeypatch: pytest.MonkeyPatch, text: str, complaint: str
 ) -> None:
     monkeypatch.setenv(KEY_VARIABLE, text)
 
@@ -124,7 +124,7 @@ def test_what_is_no_key_is_reported_with_how_to_make_one_and_never_quoted(
         signing_key_from_environment()
 
     message = str(caught.value)
-    assert message.startswith(f"environment: MAKEWHOLE_SIGNING_KEY: {found}")
+    assert message.startswith(f"environment: MAKEWHOLE_SIGNING_KEY: {complaint}")
     assert "`makewhole certificate keygen FOLDER`" in message
     assert "c2VjcmV0" not in message and "sécret" not in message
     assert caught.value.__cause__ is None

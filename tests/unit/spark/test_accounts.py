@@ -77,18 +77,18 @@ def read(data: int, **numbers: Any) -> PieceRead:
 
 
 def account(whole: PartitionRange, *reads: PieceRead, now_id: str = "id1") -> PartitionAccount:
-    (one,) = partition_accounts(context(whole), POINT, reads, now_id)
-    return one
+    (partition,) = partition_accounts(context(whole), POINT, reads, now_id)
+    return partition
 
 
 # Every offset
 
 
 def test_pieces_of_a_range_add_up_to_its_span() -> None:
-    one = account(part(0, 20), read(8, expired=((0, 2),)), read(10))
+    partition = account(part(0, 20), read(8, expired=((0, 2),)), read(10))
 
-    assert one.accounting == Accounting(span=20, data=18, expired=2)
-    assert (one.expired, one.truncated, one.read_until) == ([(0, 2)], [], 20)
+    assert partition.accounting == Accounting(span=20, data=18, expired=2)
+    assert (partition.expired, partition.truncated, partition.read_until) == ([(0, 2)], [], 20)
 
 
 @pytest.mark.parametrize(
@@ -109,9 +109,9 @@ def test_a_range_with_unaccounted_offsets_is_refused(reads: list[PieceRead]) -> 
 
 
 def test_a_range_of_a_recreated_topic_is_expired_as_a_whole() -> None:
-    one = account(part(5, 20), now_id="id2")
+    partition = account(part(5, 20), now_id="id2")
 
-    assert (one.accounting, one.read_until) == (Accounting(span=15, expired=15), 5)
+    assert (partition.accounting, partition.read_until) == (Accounting(span=15, expired=15), 5)
 
 
 def test_adjacent_spans_are_merged() -> None:
@@ -184,8 +184,8 @@ def batch(base_offset: int, sequence: int) -> Any:
 
 def audited(*batches: Any) -> SequenceAudit:
     audit = SequenceAudit(starts_at_zero=batches[0].base_offset == 0)
-    for one in batches:
-        audit.observe(one)
+    for observed in batches:
+        audit.observe(observed)
     return audit
 
 
@@ -213,16 +213,18 @@ def test_sequences_go_on_from_the_window_before_while_the_log_does(later: dict[s
 # Incidents
 
 
-def found(one: PartitionAccount, before: int | None = None) -> list[tuple[str, int | None, int | None]]:
+def found(partition: PartitionAccount, before: int | None = None) -> list[tuple[str, int | None, int | None]]:
     epochs_before = {} if before is None else {0: before}
-    return [(item.kind.value, item.lo, item.hi) for item in log_incidents(POINT, [one], epochs_before)]
+    return [(item.kind.value, item.lo, item.hi) for item in log_incidents(POINT, [partition], epochs_before)]
 
 
 def test_each_expired_and_each_truncated_span_is_an_incident() -> None:
     cut = ((15, 20),)
-    one = account(part(0, 20, (3, 20), lineage=2), read(8, expired=((0, 2),)), read(5, expired=cut, truncated=cut))
+    partition = account(
+        part(0, 20, (3, 20), lineage=2), read(8, expired=((0, 2),)), read(5, expired=cut, truncated=cut)
+    )
 
-    expired, truncated = log_incidents(POINT, [one], {})
+    expired, truncated = log_incidents(POINT, [partition], {})
 
     assert (expired.kind, expired.lo, expired.hi, expired.detail) == (
         IncidentKind.EXPIRED,
@@ -269,9 +271,9 @@ def test_the_incident_of_a_leader_change_begins_at_the_first_offset_of_another_e
 
 
 def test_without_frozen_epochs_those_of_the_batches_count() -> None:
-    one = account(part(0, 20), read(20, leader_epochs=((0, 0, 12), (1, 12, 20))))
+    partition = account(part(0, 20), read(20, leader_epochs=((0, 0, 12), (1, 12, 20))))
 
-    (changed,) = log_incidents(POINT, [one], {})
+    (changed,) = log_incidents(POINT, [partition], {})
 
     assert (changed.lo, changed.hi, changed.detail) == (12, 20, {"epochs": [[0, 12], [1, 20]], "before": None})
     assert found(account(part(0, 0), *[])) == []

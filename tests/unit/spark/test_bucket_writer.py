@@ -67,13 +67,13 @@ def written(storage: Storage, frames: list[pl.DataFrame]) -> dict[int, list[str]
     writer = BucketWriter(cast(Any, SimpleNamespace(storage=storage)), "p/orders", BUCKETS)
     for frame in frames:
         writer.add((frame, NO_BAD))
-    found: dict[int, list[str]] = {}
+    by_bucket: dict[int, list[str]] = {}
     done = writer.finish()
     assert done.rows == sum(map(len, frames))
     assert {path for path, _ in done.sha256} == {path for _, path in done.files}
     for bucket, path in done.files:
-        found.setdefault(named_bucket(bucket)[0], []).append(path)
-    return found
+        by_bucket.setdefault(named_bucket(bucket)[0], []).append(path)
+    return by_bucket
 
 
 @given(parts=FRAMES)

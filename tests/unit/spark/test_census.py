@@ -40,7 +40,7 @@ def window(number: int) -> Window:
 
 
 def due(slices: list[KnownSlice], number: int, late: timedelta = DAY) -> list[int]:
-    return [one.slice.window for one in slices_due(slices, window(number), late)]
+    return [chosen.slice.window for chosen in slices_due(slices, window(number), late)]
 
 
 def test_the_first_window_has_no_slice_before_it() -> None:
@@ -64,9 +64,9 @@ def test_in_a_year_of_nights_every_slice_has_its_turn_and_no_night_counts_more_t
     for number in range(1, 366):
         counted = due(list(slices.values()), number)
         assert len(counted) <= 1 + 7 + 16
-        for one in slices:
-            waited[one] = 0 if one in counted else waited[one] + 1
-        slices |= {one: known(one, counted_by=number) for one in counted}
+        for day in slices:
+            waited[day] = 0 if day in counted else waited[day] + 1
+        slices |= {counted_day: known(counted_day, counted_by=number) for counted_day in counted}
         slices[number] = known(number)
     assert max(waited.values()) <= 365 / 16
 
@@ -79,7 +79,7 @@ def test_a_census_looks_at_few_slices_and_each_has_its_turn() -> None:
     for last in (300, 3_000):
         looked_at = [slices_to_look_at(3, number - 1, number) for number in range(last, last + last // 8)]
         assert max(len(ones) for ones in looked_at) <= 1 + 7 + 32
-        assert {one for ones in looked_at for one in ones} >= {*range(3, last)}
+        assert {day for ones in looked_at for day in ones} >= {*range(3, last)}
 
 
 def test_in_years_of_nights_that_look_at_few_slices_every_slice_has_its_turn() -> None:
@@ -87,18 +87,18 @@ def test_in_years_of_nights_that_look_at_few_slices_every_slice_has_its_turn() -
     waited = dict.fromkeys(range(1, 1_000), 0)
     for number in range(1, 1_000):
         looked_at = slices_to_look_at(1, max(1, number - 1), number)
-        counted = due([slices[one] for one in looked_at], number)
+        counted = due([slices[looked_up] for looked_up in looked_at], number)
         assert len(counted) <= 1 + 7 + 16
-        for one in slices:
-            waited[one] = 0 if one in counted else waited[one] + 1
-        slices |= {one: known(one, counted_by=number) for one in counted}
+        for day in slices:
+            waited[day] = 0 if day in counted else waited[day] + 1
+        slices |= {counted_day: known(counted_day, counted_by=number) for counted_day in counted}
         slices[number] = known(number)
     assert max(waited.values()) <= 1_000 / 8
 
 
 def test_a_large_slice_waits_as_many_windows_as_its_rows_are_worth() -> None:
     def history(now: int) -> list[KnownSlice]:
-        return [known(1, rows=50_000_000, counted_by=10), *(known(one, counted_by=now - 1) for one in range(2, now))]
+        return [known(1, rows=50_000_000, counted_by=10), *(known(day, counted_by=now - 1) for day in range(2, now))]
 
     assert 1 not in due(history(59), 59)
     assert 1 in due(history(60), 60)

@@ -131,6 +131,6 @@ def test_all_that_is_known_of_a_topic_decides_what_its_compacted_tail_may_hide(
 def test_a_compacted_tail_of_elements_may_hide_any_and_one_of_kafka_keys_none() -> None:
     elements, changes = (PIPELINE.points[name] for name in ("orders", "changes"))
     assert isinstance(elements, TopicPoint) and isinstance(changes, TopicPoint)
-    found = compacted_tail(elements, None, [PieceOfTail(partition=0, compacted=1)])
-    assert found is not None and found.partitions == {0}
+    tail = compacted_tail(elements, None, [PieceOfTail(partition=0, compacted=1)])
+    assert tail is not None and tail.partitions == {0}
     assert compacted_tail(changes, None, [PieceOfTail(partition=0, compacted=1)]) is None

@@ -28,10 +28,10 @@ def test_the_first_of_late_records_is_the_one_of_the_lowest_offset() -> None:
     others = hashed(rows, ELSEWHERE)
     target = copies([one("d", 0)], is_topic=True)
 
-    found = first_of_absent(others, target, others.clear())
+    absent = first_of_absent(others, target, others.clear())
 
-    assert sorted(found["place"].to_list()) == ["0:40", "0:9", "2:5"]
-    assert len(found.unique(HASH)) == 3
+    assert sorted(absent["place"].to_list()) == ["0:40", "0:9", "2:5"]
+    assert len(absent.unique(HASH)) == 3
 
 
 @pytest.mark.parametrize(

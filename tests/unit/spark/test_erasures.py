@@ -91,8 +91,10 @@ class World:
     def lose(self, lo: int, hi: int) -> None:
         """Have the last window find offsets gone before it could read them."""
         window = self.windows[-1]
-        found = Incident(kind=IncidentKind.EXPIRED, point="log", topic="log", topic_id="T", partition=0, lo=lo, hi=hi)
-        self.incidents.append((window, found))
+        incident = Incident(
+            kind=IncidentKind.EXPIRED, point="log", topic="log", topic_id="T", partition=0, lo=lo, hi=hi
+        )
+        self.incidents.append((window, incident))
         self.manifests[window.number]["log"]["accounting_by_partition"] = {"0": {"expired": hi - lo, "undecodable": 0}}
 
     def damage(self, *places: str, key: str | None = None) -> None:
@@ -155,7 +157,7 @@ def world(tmp_path: Path) -> World:
 
 @pytest.mark.parametrize("hop", [OUTBOX_HOP, STORE_HOP])
 @pytest.mark.parametrize(
-    ("before", "after", "found"),
+    ("before", "after", "expected"),
     [
         ({120: VALUE, 170: TOMBSTONE}, {160: VALUE}, MISSING),  # it came back where its tombstone had been
         ({170: VALUE}, {160: TOMBSTONE}, ERASED),
@@ -164,17 +166,17 @@ def world(tmp_path: Path) -> World:
     ],
 )
 def test_what_follows_in_a_log_that_was_cut_off_is_later(
-    world: World, hop: Hop, before: Mapping[int, bool], after: Mapping[int, bool], found: tuple[str, str | None]
+    world: World, hop: Hop, before: Mapping[int, bool], after: Mapping[int, bool], expected: tuple[str, str | None]
 ) -> None:
     """The log was cut off at 150 between the windows."""
     world.window((100, 200), before)
     world.window((150, 165), after, lineage=1)
 
-    assert world.verdict(hop) == found
+    assert world.verdict(hop) == expected
 
 
 @pytest.mark.parametrize(
-    ("value", "span", "found"),
+    ("value", "span", "expected"),
     [
         (20, (50, 60), EXPIRED),
         (70, (50, 60), MISSING),  # a tombstone before the record deletes nothing
@@ -182,12 +184,12 @@ def test_what_follows_in_a_log_that_was_cut_off_is_later(
     ],
 )
 def test_a_tombstone_may_have_been_in_offsets_that_the_window_could_not_read(
-    world: World, value: int, span: tuple[int, int], found: tuple[str, str | None]
+    world: World, value: int, span: tuple[int, int], expected: tuple[str, str | None]
 ) -> None:
     world.window((0, 100), {value: VALUE})
     world.lose(*span)
 
-    assert world.verdict(STORE_HOP) == found
+    assert world.verdict(STORE_HOP) == expected
 
 
 def test_a_key_that_was_handed_over_may_have_its_tombstone_where_the_next_window_could_not_read(world: World) -> None:
@@ -215,7 +217,7 @@ def test_what_was_unread_before_the_cut_of_a_log_lies_before_a_record_behind_it(
 
 
 @pytest.mark.parametrize(
-    ("records", "places", "key", "found"),
+    ("records", "places", "key", "expected"),
     [
         ({20: VALUE}, ("0:50",), None, UNREADABLE),
         ({20: VALUE}, ("0:10", "0:9"), None, MISSING),
@@ -229,12 +231,12 @@ def test_a_tombstone_may_be_in_a_batch_that_could_not_be_read(
     records: Mapping[int, bool],
     places: Sequence[str],
     key: str | None,
-    found: tuple[str, str | None],
+    expected: tuple[str, str | None],
 ) -> None:
     world.window((0, 100), records)
     world.damage(*places, key=key)
 
-    assert world.verdict(STORE_HOP) == found
+    assert world.verdict(STORE_HOP) == expected
 
 
 def test_so_it_may_in_a_window_that_was_judged_before_this_one(world: World) -> None:

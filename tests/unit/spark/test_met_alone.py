@@ -29,8 +29,8 @@ def window(number: int, *, is_whole: bool = False) -> Window:
 
 
 def lookback_numbers(numbers: list[int], number: int, before: timedelta, *, is_whole: bool = True) -> list[int]:
-    earlier = [window(one, is_whole=is_whole and one == 1) for one in numbers]
-    return [one.number for one in lookback_windows(earlier, window(number), before)]
+    earlier = [window(day, is_whole=is_whole and day == 1) for day in numbers]
+    return [earlier_window.number for earlier_window in lookback_windows(earlier, window(number), before)]
 
 
 def test_the_window_before_is_always_included() -> None:

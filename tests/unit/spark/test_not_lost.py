@@ -129,9 +129,9 @@ def test_only_windows_that_hold_a_record_of_the_key_are_read(shelf: Shelf) -> No
     shelf.certify(1, {"a": True, "b": True}, lo=0)
     shelf.results.append(CertifiedResult(number=2, revision=1, end=END, files=files("gone"), ranges=((0, 10, 20),)))
 
-    found, seen = marked(shelf.task(), missing("a", "b"), elsewhere(a="0:5", b="1:5"))
+    answers, seen = marked(shelf.task(), missing("a", "b"), elsewhere(a="0:5", b="1:5"))
 
-    assert found == {"a": "vanished", "b": "missing", "there": "matched"}
+    assert answers == {"a": "vanished", "b": "missing", "there": "matched"}
     assert seen.evidence_of(key_hash("a")) == {"seen": {"window": 1, "revision": 1}}
     assert seen.evidence_of(key_hash("b")) == {}
 
@@ -143,9 +143,9 @@ def test_keys_are_asked_for_whatever_becomes_of_them(shelf: Shelf) -> None:
     gone = replace(task.elsewhere.erasures, erasing=("log",), unread=frozenset({("log", 0)}))
     task = replace(task, elsewhere=replace(task.elsewhere, erasures=gone))
 
-    found, seen = marked(task, missing("a", "b"), elsewhere())
+    answers, seen = marked(task, missing("a", "b"), elsewhere())
 
-    assert found == {"a": "vanished", "b": "undecidable", "there": "matched"}
+    assert answers == {"a": "vanished", "b": "undecidable", "there": "matched"}
     judged = missing("a", "b").filter(pl.col("verdict") == "missing")
     assert seen.missing.rows() == judged.select(*HASHES).rows()
 
@@ -159,9 +159,9 @@ def test_a_tombstone_that_compaction_may_have_taken_from_the_tail_has_its_own_ca
     )
     judged, erased = mark_erased(task, missing("a"))
 
-    found = mark_tombstone_unknown(judged, erased)
+    frame = mark_tombstone_unknown(judged, erased)
 
-    assert found.select("key", "verdict", "hint").rows()[0] == ("a", "undecidable", "compacted")
+    assert frame.select("key", "verdict", "hint").rows()[0] == ("a", "undecidable", "compacted")
 
 
 def test_the_newest_window_that_judged_the_key_decides(shelf: Shelf) -> None:
@@ -183,8 +183,8 @@ def test_under_upsert_only_the_windows_own_revisions_judged_the_same_version(she
     shelf.certify(JUDGED_NOW, {"b": True}, lo=80)
     outside = elsewhere(a="0:5", b="0:6")
 
-    found = verdicts(shelf, missing("a", "b"), outside, is_upsert=True)
-    assert found == {"a": "missing", "b": "vanished", "there": "matched"}
+    answers = verdicts(shelf, missing("a", "b"), outside, is_upsert=True)
+    assert answers == {"a": "missing", "b": "vanished", "there": "matched"}
 
 
 @pytest.mark.parametrize("verdict", ["pending", "mismatched", "conflict", "undecidable", "missing"])
@@ -207,8 +207,8 @@ def test_under_upsert_a_row_that_held_the_version_has_vanished(shelf: Shelf, ver
 def test_what_was_repaired_under_upsert_held_the_version_whatever_it_held_before(shelf: Shelf) -> None:
     shelf.certify(JUDGED_NOW, {"a": True, "b": True}, verdict="mismatched", repaired=("a",), is_upsert=True)
 
-    found = verdicts(shelf, missing("a", "b"), elsewhere(), is_upsert=True)
-    assert found == {"a": "vanished", "b": "missing", "there": "matched"}
+    answers = verdicts(shelf, missing("a", "b"), elsewhere(), is_upsert=True)
+    assert answers == {"a": "vanished", "b": "missing", "there": "matched"}
 
 
 @pytest.mark.parametrize("verdict", ["mismatched", "undecidable", "conflict"])
@@ -238,9 +238,9 @@ def test_a_key_that_was_handed_over_is_asked_for_until_a_window_judged_it(shelf:
     task = shelf.task(is_upsert=is_upsert)
     task = replace(task, second=replace(task.known_since, following=tuple(following)))
 
-    found, seen = marked(task, missing("a", "b", "c"), elsewhere())
+    answers, seen = marked(task, missing("a", "b", "c"), elsewhere())
 
-    assert found == {"a": "vanished", "b": "vanished", "c": "missing", "there": "matched"}
+    assert answers == {"a": "vanished", "b": "vanished", "c": "missing", "there": "matched"}
     assert [seen.seen[key_hash(key)] for key in "ab"] == [(JUDGED_NOW + 1, 1), (JUDGED_NOW + 3, 1)]
     assert seen.handed_on.rows() == missing("a", "b").select(*HASHES).rows()[:2]
 

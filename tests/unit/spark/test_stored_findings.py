@@ -46,32 +46,32 @@ def storage(tmp_path: Path) -> Storage:
 @pytest.fixture
 def paths(storage: Storage) -> list[str]:
     """Two files: six findings and three."""
-    rows = [{**vars(one), "evidence": json.dumps(one.evidence)} for one in ALL]
+    rows = [{**vars(stored), "evidence": json.dumps(stored.evidence)} for stored in ALL]
     return [storage.write_parquet("p", pl.DataFrame(part, schema=FINDINGS)) for part in (rows[:6], rows[6:])]
 
 
 def test_every_pending_key_is_handed_over_however_few_findings_the_journal_keeps(
     storage: Storage, paths: list[str]
 ) -> None:
-    missing, pending = ALL[::3], [one for one in ALL if one.verdict is Verdict.PENDING]
+    missing, pending = ALL[::3], [stored for stored in ALL if stored.verdict is Verdict.PENDING]
     assert list(first_findings(storage, paths, 2, ())) == missing[:2]
     assert list(first_findings(storage, paths, 4, ())) == [*missing, pending[0]]
     for most in (9, 100):
         assert list(first_findings(storage, paths, most, ())) == ALL
     assert list(pending_keys(storage, paths)) == [
-        Handover(hop=one.hop, key=one.key, key_hash=one.key_hash, since=SINCE)
-        for one in ALL
-        if one.verdict is Verdict.PENDING
+        Handover(hop=stored.hop, key=stored.key, key_hash=stored.key_hash, since=SINCE)
+        for stored in ALL
+        if stored.verdict is Verdict.PENDING
     ]
 
 
 def test_the_journal_keeps_first_what_is_asked_for_by_name_and_then_what_may_be_repaired(storage: Storage) -> None:
     of_each = [replace(finding(0), verdict=verdict, key=verdict.value) for verdict in Verdict if verdict.is_finding]
-    rows = [{**vars(one), "evidence": json.dumps(one.evidence)} for one in of_each]
+    rows = [{**vars(stored), "evidence": json.dumps(stored.evidence)} for stored in of_each]
     paths = [storage.write_parquet("p", pl.DataFrame(part, schema=FINDINGS)) for part in (rows[:5], rows[5:])]
 
     def kept(most: int, *answered: tuple[str, Verdict]) -> list[str]:
-        return [one.verdict.value for one in first_findings(storage, paths, most, answered)]
+        return [stored.verdict.value for stored in first_findings(storage, paths, most, answered)]
 
     assert kept(8) == [
         "unexpected",
@@ -95,12 +95,12 @@ def test_the_journal_keeps_first_what_is_asked_for_by_name_and_then_what_may_be_
 def test_no_verdict_is_left_out_of_the_order(storage: Storage, answered: Sequence[tuple[str, Verdict]]) -> None:
     """Two of each, so that not all are kept: as many as there are are kept but for one, of the last verdict."""
     of_each = [replace(finding(0), verdict=verdict) for verdict in Verdict if verdict.is_finding for _ in range(2)]
-    rows = [{**vars(one), "evidence": json.dumps(one.evidence)} for one in of_each]
+    rows = [{**vars(stored), "evidence": json.dumps(stored.evidence)} for stored in of_each]
     paths = [storage.write_parquet("p", pl.DataFrame(rows, schema=FINDINGS))]
 
-    kept = Counter(one.verdict for one in first_findings(storage, paths, len(of_each) - 1, answered))
+    kept = Counter(stored.verdict for stored in first_findings(storage, paths, len(of_each) - 1, answered))
 
-    assert kept == {**Counter(one.verdict for one in of_each), Verdict.PENDING: 1}
+    assert kept == {**Counter(stored.verdict for stored in of_each), Verdict.PENDING: 1}
 
 
 def test_a_window_without_findings_hands_nothing_over(storage: Storage) -> None:

@@ -41,7 +41,7 @@ class Leader:
 
     def end_of_leader_epoch(self, partition: int, epoch: int) -> EpochEnd | None:
         self.asked += 1
-        known = [one for one in self.ends if one <= epoch]
+        known = [end for end in self.ends if end <= epoch]
         return EpochEnd(max(known), self.ends[max(known)]) if known else None
 
 
@@ -92,7 +92,7 @@ def put(storage: Storage, epoch: int, lo: int, hi: int, **more: Any) -> None:
     ],
 )
 def test_a_range_is_split_where_any_other_one_is(lo: int, hi: int, pieces: list[tuple[int, int, bool]]) -> None:
-    assert [(one.lo, one.hi, is_whole) for one, is_whole in whole_pieces(part(lo, hi), 10)] == pieces
+    assert [(piece.lo, piece.hi, is_whole) for piece, is_whole in whole_pieces(part(lo, hi), 10)] == pieces
 
 
 def test_filters_are_kept_apart_by_how_records_are_read_and_found_again_by_other_processes(storage: Storage) -> None:

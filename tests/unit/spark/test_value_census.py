@@ -26,7 +26,7 @@ def a_round(rows: Mapping[int, int], most: int) -> list[list[Share]]:
     taken, place = list[list[Share]](), RoundPlace(window=1, until=max(rows))
     while not place.is_over:
         numbers = range(place.window, min(place.until, place.window + 31) + 1)
-        known = {number: one for number, one in snapshots(rows).items() if number in numbers}
+        known = {number: snapshot for number, snapshot in snapshots(rows).items() if number in numbers}
         shares, place = shares_to_look_at(known, place, numbers, most)
         taken.append(shares)
     return taken

@@ -86,8 +86,10 @@ def test_pipeline_files_come_from_the_host(compose: dict[str, Any]) -> None:
 
 def test_the_broker_is_reached_from_the_host_by_the_name_that_it_gives(compose: dict[str, Any]) -> None:
     broker = compose["services"]["kafka"]
-    advertised = dict(one.split("://") for one in broker["environment"]["KAFKA_ADVERTISED_LISTENERS"].split(","))
-    listening = dict(one.split("://") for one in broker["environment"]["KAFKA_LISTENERS"].split(","))
+    advertised = dict(
+        listener.split("://") for listener in broker["environment"]["KAFKA_ADVERTISED_LISTENERS"].split(",")
+    )
+    listening = dict(listener.split("://") for listener in broker["environment"]["KAFKA_LISTENERS"].split(","))
     assert advertised == {"PLAINTEXT": "kafka:9092", "HOST": "localhost:29092"}
     assert listening == {"PLAINTEXT": ":9092", "HOST": ":29092", "CONTROLLER": ":9093"}
     assert broker["ports"] == ["127.0.0.1:29092:29092"]

@@ -72,10 +72,10 @@ def test_damaged_settings_say_what_to_do(tmp_path: Path) -> None:
 
 
 def test_two_homes_share_nothing(tmp_path: Path) -> None:
-    one, other = load_or_create(tmp_path / "one"), load_or_create(tmp_path / "other")
+    first, other = load_or_create(tmp_path / "one"), load_or_create(tmp_path / "other")
 
-    assert one.api_port != other.api_port
-    assert one.passwords != other.passwords
+    assert first.api_port != other.api_port
+    assert first.passwords != other.passwords
 
 
 def test_home_is_in_the_checkout_unless_the_environment_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:

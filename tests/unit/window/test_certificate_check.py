@@ -60,8 +60,8 @@ def evidence(
     states: Mapping[tuple[int, int], WindowState] | None = None,
 ) -> ChainEvidence:
     """Entries in the journal, those whose files stand beside it (the same), and windows (each certified)."""
-    files = [read_anchor(one.uri, one.ordinal, anchor_bytes(one)) for one in (links if issued is None else issued)]
-    ends = states or {(one.number, one.revision): WindowState.CERTIFIED for one in links}
+    files = [read_anchor(link.uri, link.ordinal, anchor_bytes(link)) for link in (links if issued is None else issued)]
+    ends = states or {(link.number, link.revision): WindowState.CERTIFIED for link in links}
     return ChainEvidence(
         entries=links,
         anchors=files,
@@ -140,8 +140,8 @@ def test_a_tail_that_is_missing_is_missed() -> None:
 
 
 def test_a_file_that_cannot_be_read_is_named() -> None:
-    found = evidence(chain(1))
-    damaged = replace(found, anchors=[read_anchor("/s/000001.json", 1, b"{")])
+    proof = evidence(chain(1))
+    damaged = replace(proof, anchors=[read_anchor("/s/000001.json", 1, b"{")])
 
     assert check_chain(damaged).problems == ["certificate 1 (window 1): its file /s/000001.json cannot be read"]
 

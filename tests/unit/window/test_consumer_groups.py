@@ -38,24 +38,24 @@ def standing(
     out_of_range: Mapping[int, OffsetOutOfRange] | None = None,
 ) -> tuple[GroupStanding, list[Incident]]:
     """Return the standing and its incidents; `unreached` is partition → first offset, of three records."""
-    found = {partition: Unreached(records=3, first=first) for partition, first in unreached.items()}
-    now = standing_of("g", committed, found, RANGES, last, lambda: starts or {})
-    return now, list(group_incidents(POINT, RANGES, now, last, found, out_of_range or {}))
+    by_partition = {partition: Unreached(records=3, first=first) for partition, first in unreached.items()}
+    now = standing_of("g", committed, by_partition, RANGES, last, lambda: starts or {})
+    return now, list(group_incidents(POINT, RANGES, now, last, by_partition, out_of_range or {}))
 
 
-def kinds(found: list[Incident]) -> list[tuple[str, int | None, int | None]]:
-    return [(one.kind.value, one.partition, one.lo) for one in found]
+def kinds(incidents: list[Incident]) -> list[tuple[str, int | None, int | None]]:
+    return [(incident.kind.value, incident.partition, incident.lo) for incident in incidents]
 
 
 def test_a_group_that_has_read_everything_is_no_incident_however_long_it_stands() -> None:
-    now, found = standing({0: 100, 1: None}, {}, before({0: 100, 1: None}, {}))
-    assert (now.waiting, found) == ({}, [])
+    now, incidents = standing({0: 100, 1: None}, {}, before({0: 100, 1: None}, {}))
+    assert (now.waiting, incidents) == ({}, [])
 
 
 def test_a_partition_without_an_offset_where_records_wait_is_unknown() -> None:
-    _, found = standing({0: 100, 1: None}, {1: 40})
-    assert kinds(found) == [("group_unknown", 1, 40)]
-    assert (found[0].hi, found[0].detail) == (100, {"group": "g", "committed": None, "records": 3})
+    _, incidents = standing({0: 100, 1: None}, {1: 40})
+    assert kinds(incidents) == [("group_unknown", 1, 40)]
+    assert (incidents[0].hi, incidents[0].detail) == (100, {"group": "g", "committed": None, "records": 3})
 
 
 @pytest.mark.parametrize(
@@ -63,14 +63,14 @@ def test_a_partition_without_an_offset_where_records_wait_is_unknown() -> None:
 )
 def test_an_offset_that_the_log_does_not_have_says_nothing(committed: int, where: str) -> None:
     beyond = {1: OffsetOutOfRange(committed=committed, start=30, end=100)}
-    now, found = standing({0: 100, 1: None}, {1: 40}, before({0: 100, 1: committed}, {}), out_of_range=beyond)
-    assert kinds(found) == [("group_out_of_range", 1, 40)]
-    assert found[0].detail == {"group": "g", "committed": committed, "records": 3, "log": [30, 100]}
-    assert incident_sentence(found[0]) == (
+    now, incidents = standing({0: 100, 1: None}, {1: 40}, before({0: 100, 1: committed}, {}), out_of_range=beyond)
+    assert kinds(incidents) == [("group_out_of_range", 1, 40)]
+    assert incidents[0].detail == {"group": "g", "committed": committed, "records": 3, "log": [30, 100]}
+    assert incident_sentence(incidents[0]) == (
         f"group `g` has committed offset {committed} of o/1, which is {where}, and records wait from offset 40 on: how "
         "far it has read is not known"
     )
-    assert "--to-offset OFFSET --topic o:1 --group g --execute" in settled_by(found[0])
+    assert "--to-offset OFFSET --topic o:1 --group g --execute" in settled_by(incidents[0])
     assert standing({0: 100, 1: None}, {}, out_of_range=beyond)[1] == [], "nothing waits there"
     assert now.committed[1] is None
 
@@ -85,14 +85,14 @@ def test_an_offset_that_the_log_does_not_have_says_nothing(committed: int, where
 def test_an_offset_of_records_that_were_cut_off_is_not_one_of_the_log(agreed: int | None, where: str) -> None:
     cut_off = CutOff(leader_epoch=3, agreed=agreed)
     beyond = {1: OffsetOutOfRange(committed=90, start=30, end=100, cut_off=cut_off)}
-    _, found = standing({0: 100, 1: agreed}, {1: 40}, before({0: 100, 1: 90}, {}), out_of_range=beyond)
-    assert kinds(found) == [("group_out_of_range", 1, 40)]
-    assert found[0].detail["cut_off"] == {"leader_epoch": 3, "agreed": agreed}
-    assert incident_sentence(found[0]) == (
+    _, incidents = standing({0: 100, 1: agreed}, {1: 40}, before({0: 100, 1: 90}, {}), out_of_range=beyond)
+    assert kinds(incidents) == [("group_out_of_range", 1, 40)]
+    assert incidents[0].detail["cut_off"] == {"leader_epoch": 3, "agreed": agreed}
+    assert incident_sentence(incidents[0]) == (
         f"group `g` has committed offset 90 of o/1, which is {where}, and records wait from offset 40 on: how far it "
         "has read is not known"
     )
-    assert "; one that does not goes on there, and never reads what waits before it. Find" in settled_by(found[0])
+    assert "; one that does not goes on there, and never reads what waits before it. Find" in settled_by(incidents[0])
 
 
 @pytest.mark.parametrize(("stood", "known"), [(90, 60), (80, 90), (None, 90)])
@@ -113,8 +113,8 @@ def test_a_group_that_is_behind_has_stalled_only_when_it_stood_there_before() ->
 
 def test_a_position_of_another_group_or_topic_is_no_comparison() -> None:
     for other in ({"group": "h"}, {"topic_id": "id0"}):
-        now, found = standing({0: 50, 1: 100}, {0: 50}, before({0: 50, 1: 100}, {0: 10}, **other))
-        assert (now.waiting, found) == ({0: 50}, [])
+        now, incidents = standing({0: 50, 1: 100}, {0: 50}, before({0: 50, 1: 100}, {0: 10}, **other))
+        assert (now.waiting, incidents) == ({0: 50}, [])
 
 
 def test_what_waited_before_waits_on_as_long_as_the_log_has_it_and_the_group_does_not() -> None:
@@ -144,13 +144,13 @@ def test_a_standing_comes_back_from_json_as_it_was() -> None:
 
 
 def test_which_group_stands_where_and_what_to_do_is_reported() -> None:
-    _, found = standing({0: 50, 1: None}, {0: 60, 1: 20}, before({0: 50}, {}))
-    assert [incident_sentence(one) for one in found] == [
+    _, incidents = standing({0: 50, 1: None}, {0: 60, 1: 20}, before({0: 50}, {}))
+    assert [incident_sentence(incident) for incident in incidents] == [
         "group `g` has stood at offset 50 of o/0 since the last window, and records wait from offset 60 on",
         "group `g` has committed no offset in o/1, where records wait from offset 20 on: it never consumed them, its "
         "offsets expired, or there is no such group",
     ]
-    stalled, unknown = found
+    stalled, unknown = incidents
     assert settled_by(stalled).startswith("look at the consumer: the record at o/0 offset 50 may be what it cannot get")
     assert settled_by(unknown).startswith("look with `kafka-consumer-groups.sh --describe --group g`: correct")
     assert (stalled.kind, unknown.kind) == (IncidentKind.CONSUMER_STALLED, IncidentKind.GROUP_UNKNOWN)
@@ -173,9 +173,9 @@ def test_an_offset_before_the_log_is_one_of_it_where_nothing_lay_between(
 ) -> None:
     beyond = {1: OffsetOutOfRange(committed=committed, start=start, end=100)}
     ranges = [PartitionRange(topic="o", topic_id="id1", partition=1, lo=24, hi=100)]
-    found = GroupOffsets(committed={0: 3, 1: None}, out_of_range=beyond)
+    offsets = GroupOffsets(committed={0: 3, 1: None}, out_of_range=beyond)
 
-    now = with_nothing_between(found, before({1: last}, waiting), ranges)
+    now = with_nothing_between(offsets, before({1: last}, waiting), ranges)
 
-    assert now == (GroupOffsets(committed={0: 3, 1: committed}, out_of_range={}) if is_read else found)
-    assert with_nothing_between(found, None, ranges) == found
+    assert now == (GroupOffsets(committed={0: 3, 1: committed}, out_of_range={}) if is_read else offsets)
+    assert with_nothing_between(offsets, None, ranges) == offsets

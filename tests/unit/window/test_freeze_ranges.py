@@ -101,8 +101,8 @@ def frozen_ranges(
     brokers: Brokers, covered: CoveredRanges, topic_id: str = "id1"
 ) -> tuple[list[tuple[int, int, int, int]], list[Incident]]:
     """Return (partition, lineage, lo, hi) of every range, and the incidents."""
-    found, incidents_found = freeze_ranges(POINT, cast(TopicLog, brokers), brokers.now(topic_id), covered, INTERVAL)
-    return [(one.partition, one.lineage, one.lo, one.hi) for one in found], incidents_found
+    ranges, incidents_found = freeze_ranges(POINT, cast(TopicLog, brokers), brokers.now(topic_id), covered, INTERVAL)
+    return [(frozen.partition, frozen.lineage, frozen.lo, frozen.hi) for frozen in ranges], incidents_found
 
 
 def test_the_first_window_starts_at_the_log_start() -> None:
@@ -148,9 +148,9 @@ def test_a_truncated_partition_goes_on_as_another_lineage_from_exactly_where_it_
     covered = CoveredRanges(ranges={0: [part(0, 200, (0, 200))], 1: [part(0, 10, (0, 10), partition=1)]})
     brokers = Brokers({0: 300, 1: 10}, {0: {0: 0, 1: 150}, 1: {0: 0}})
 
-    found, (truncation,) = frozen_ranges(brokers, covered)
+    ranges, (truncation,) = frozen_ranges(brokers, covered)
 
-    assert found == [(0, 1, 150, 300), (1, 0, 10, 10)]
+    assert ranges == [(0, 1, 150, 300), (1, 0, 10, 10)]
     assert (truncation.kind, truncation.partition, truncation.lo, truncation.hi, truncation.topic_id) == (
         IncidentKind.TRUNCATED,
         0,
@@ -164,9 +164,9 @@ def test_a_truncated_partition_goes_on_as_another_lineage_from_exactly_where_it_
 def test_a_second_truncation_is_placed_in_the_lineage_that_came_of_the_first() -> None:
     covered = CoveredRanges(ranges={0: [part(0, 200, (0, 200)), part(150, 300, (1, 300), lineage=1)]})
 
-    found, (truncation,) = frozen_ranges(Brokers({0: 400}, {0: {0: 0, 2: 120}}), covered)
+    ranges, (truncation,) = frozen_ranges(Brokers({0: 400}, {0: {0: 0, 2: 120}}), covered)
 
-    assert found == [(0, 2, 120, 400)]
+    assert ranges == [(0, 2, 120, 400)]
     assert (truncation.lo, truncation.hi, truncation.detail["lineage"], truncation.detail["seen_epochs"]) == (
         120,
         300,
@@ -191,17 +191,17 @@ def test_epochs_of_a_range_are_kept_with_it() -> None:
     brokers = Brokers({0: 300}, {0: {0: 0, 2: 120, 3: 240, 5: 300}})
     covered = CoveredRanges(ranges={0: [part(0, 100, (0, 100))]})
 
-    (found,), _ = freeze_ranges(POINT, cast(TopicLog, brokers), brokers.now(), covered, INTERVAL)
+    (frozen,), _ = freeze_ranges(POINT, cast(TopicLog, brokers), brokers.now(), covered, INTERVAL)
 
-    assert found.leader_epochs == ((0, 120), (2, 240), (3, 300), (5, 300))
+    assert frozen.leader_epochs == ((0, 120), (2, 240), (3, 300), (5, 300))
 
 
 def test_a_topic_that_was_made_again_starts_at_its_first_offset_ever() -> None:
     covered = CoveredRanges(ranges={0: [part(0, 200, (0, 200))], 1: [part(0, 10, (0, 10), partition=1)]})
 
-    found, (remade,) = frozen_ranges(Brokers({0: 30}, starts={0: 5}), covered, topic_id="id2")
+    ranges, (remade,) = frozen_ranges(Brokers({0: 30}, starts={0: 5}), covered, topic_id="id2")
 
-    assert found == [(0, 0, 0, 30)]
+    assert ranges == [(0, 0, 0, 30)]
     assert (remade.kind, remade.partition, remade.topic_id) == (IncidentKind.TOPIC_RECREATED, None, "id2")
     assert remade.detail == {"before_it_was_read": False, "old_id": "id1", "old_ends": {"0": 200, "1": 10}}
 
@@ -209,9 +209,9 @@ def test_a_topic_that_was_made_again_starts_at_its_first_offset_ever() -> None:
 def test_partitions_that_were_added_start_at_zero() -> None:
     covered = CoveredRanges(ranges={0: [part(0, 50, (0, 50))]})
 
-    found, (added,) = frozen_ranges(Brokers({0: 50, 1: 9}, starts={0: 0, 1: 4}), covered)
+    ranges, (added,) = frozen_ranges(Brokers({0: 50, 1: 9}, starts={0: 0, 1: 4}), covered)
 
-    assert found == [(0, 0, 50, 50), (1, 0, 0, 9)]
+    assert ranges == [(0, 0, 50, 50), (1, 0, 0, 9)]
     assert (added.kind, added.partition, added.lo, added.hi) == (IncidentKind.PARTITIONS_ADDED, 1, 0, 9)
 
 
@@ -283,7 +283,7 @@ def test_epochs_of_all_partitions_are_asked_for_at_once() -> None:
     brokers = Brokers(
         dict.fromkeys(partitions, 400), {at: {**epochs, 30: 250 if at == 7 else 300} for at in partitions}
     )
-    found, incidents_found = frozen_ranges(brokers, covered)
-    assert found == [(at, int(at == 7), 250 if at == 7 else 300, 400) for at in partitions]
+    ranges, incidents_found = frozen_ranges(brokers, covered)
+    assert ranges == [(at, int(at == 7), 250 if at == 7 else 300, 400) for at in partitions]
     assert [incident.kind for incident in incidents_found] == [IncidentKind.TRUNCATED]
     assert brokers.requests <= 30 + 6, "as many as one partition takes, and not twenty times as many"

@@ -52,9 +52,9 @@ EXISTING = bounds(None, 24, 48, 72)
 def test_an_interval_is_the_window_that_covers_it_or_a_new_one_at_the_end(
     start: int | None, end: int, number: int | None
 ) -> None:
-    found = find_covering_window(EXISTING, interval_request(start, end))
+    window = find_covering_window(EXISTING, interval_request(start, end))
 
-    assert (found.number if found else None) == number
+    assert (window.number if window else None) == number
 
 
 @pytest.mark.parametrize(("start", "end"), [(0, 48), (30, 60), (-1, 72), (23, 25)])
@@ -94,5 +94,5 @@ def test_windows_tile_whatever_is_asked_for(requests: list[tuple[int | None, int
             assert place in there
             assert (place.start is None or place.start < request.end) and request.end <= place.end
 
-    assert all(one.end == next_one.start for one, next_one in pairwise(there))
-    assert all(one.start is None or one.start < one.end for one in there)
+    assert all(window.end == next_one.start for window, next_one in pairwise(there))
+    assert all(window.start is None or window.start < window.end for window in there)

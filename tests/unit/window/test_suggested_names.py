@@ -17,9 +17,9 @@ def test_only_columns_that_no_line_can_name_get_names_and_each_another_one() -> 
         "x" * 80: "x" * 80,
     }
 
-    found = names_for(columns, ["offset", "b"])
+    names = names_for(columns, ["offset", "b"])
 
-    assert found == {
+    assert names == {
         "_kafka_metadata.offset": "kafka_metadata_offset",
         "_kafka_metadata.partition": "partition",
         "other.partition": "other_partition",
@@ -29,4 +29,4 @@ def test_only_columns_that_no_line_can_name_get_names_and_each_another_one() -> 
         "b.b": "b_b",
         "x" * 80: "x" * 50,
     }
-    assert [logical_name(name) for name in found.values()] == list(found.values())
+    assert [logical_name(name) for name in names.values()] == list(names.values())

@@ -52,8 +52,8 @@ class Journal:
     ) -> tuple[int, str, bool] | None:
         """Return (window, run, is worked on) of what comes first; None: the own window."""
         request = Request(id="scheduled__5", end=BORN + day * DAY, plan_only=plan_only)
-        found = find_older(MagicMock(), SHOP, request, US, lambda run: run in active)
-        return None if found is None else (found.window.bounds.number, found.run, found.is_worked_on)
+        older = find_older(MagicMock(), SHOP, request, US, lambda run: run in active)
+        return None if older is None else (older.window.bounds.number, older.run, older.is_worked_on)
 
 
 def test_nothing_is_left_and_the_own_window_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:

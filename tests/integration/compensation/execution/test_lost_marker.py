@@ -200,8 +200,8 @@ def _set_marker(world: PlanWorld, plan: str, chunks: int) -> None:
 def _marker(world: PlanWorld, plan: str) -> int:
     admin = world.admin
     wanted = ConsumerGroupTopicPartitions(_group(plan), [TopicPartition(MARKER_TOPIC, 0)])
-    found = admin.list_consumer_group_offsets([wanted])[_group(plan)].result(30)
-    return int(found.topic_partitions[0].offset)
+    offsets = admin.list_consumer_group_offsets([wanted])[_group(plan)].result(30)
+    return int(offsets.topic_partitions[0].offset)
 
 
 def _frozen_records(world: PlanWorld, plan: str, chunk: int) -> list[tuple[int, bytes, bytes | None]]:

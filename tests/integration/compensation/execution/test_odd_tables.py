@@ -68,7 +68,7 @@ def test_a_key_that_the_columns_cannot_hold_is_refused_without_quoting_it(odd: P
         _finding(odd, 4, '["2013","DL"]', Verdict.MISSING, '{"carrier": "DL"}'),
     ]
     frozen = odd.freeze_plan(findings)
-    assert sorted((one.refusal for one in frozen.refusals), key=str) == [
+    assert sorted((refused.refusal for refused in frozen.refusals), key=str) == [
         Refusal(
             RefusalCode.UNFIT,
             "the key columns of dw.odd (year integer, carrier bpchar) cannot hold this key: "
@@ -96,7 +96,7 @@ def test_rows_that_others_hang_on_by_cascade_are_not_quarantined(world: PlanWorl
     )
     frozen = world.freeze([world.finding(0, Verdict.DUPLICATE)])
     assert frozen.plan is None
-    assert [one.refusal for one in frozen.refusals] == [
+    assert [refused.refusal for refused in frozen.refusals] == [
         Refusal(
             RefusalCode.OTHER,
             "rows of dw.departures cannot be quarantined: deleting one also changes other tables through bags_n_fkey; "
@@ -119,7 +119,7 @@ def test_rows_that_others_hang_on_through_one_partition_are_not_quarantined(worl
     )
     frozen = world.freeze([world.finding(0, Verdict.DUPLICATE)])
     assert frozen.plan is None
-    assert [one.refusal for one in frozen.refusals] == [
+    assert [refused.refusal for refused in frozen.refusals] == [
         Refusal(
             RefusalCode.OTHER,
             "rows of dw.departures cannot be quarantined: deleting one also changes other tables through "
@@ -145,7 +145,7 @@ def test_rows_whose_deletion_runs_a_trigger_are_not_quarantined_not_even_if_it_c
         "note_gone; repair these duplicates by hand",
     )
     assert world.outcomes(frozen.plan.id) == {"K0": ("refused", str(refusal))}
-    assert [one.refusal for one in later.refusals] == [refusal]
+    assert [refused.refusal for refused in later.refusals] == [refusal]
     assert world.sql("select (select count(*) from dw.departures), (select count(*) from dw.gone)") == [(4, 0)]
 
 
@@ -165,7 +165,7 @@ def test_another_record_at_the_originals_offset_is_never_written(odd: PlanWorld)
 
     frozen = odd.freeze([finding])
 
-    assert [one.refusal for one in frozen.refusals] == [
+    assert [refused.refusal for refused in frozen.refusals] == [
         Refusal(RefusalCode.STALE, "another record is at the original's offset now; the log was cut off or made again")
     ]
 

@@ -156,7 +156,7 @@ def test_a_group_that_the_pipeline_does_not_know_stops_the_plan_with_the_line_to
     frozen = world.freeze(findings)
 
     assert frozen.plan is None
-    assert [one.refusal for one in frozen.refusals] == [
+    assert [refused.refusal for refused in frozen.refusals] == [
         Refusal(
             RefusalCode.TWICE,
             "group audit reads flights, and nothing says what a second copy does there; write 'consumer_group: "

@@ -53,7 +53,7 @@ def test_what_never_reached_the_topic_is_produced_from_the_ledger(world: PlanWor
     assert (message.key, message.value) == (b"K1", body.encode())
     assert message.timestamp_ms == 1_356_998_401_000
     assert dict(message.headers)["makewhole-origin"] == b"ledger"
-    assert [one.refusal for one in frozen.refusals] == [
+    assert [refused.refusal for refused in frozen.refusals] == [
         Refusal(RefusalCode.ERASED, "the ledger has no row of this key any more")
     ]
     assert world.journal_sql("select key, outcome, outcome_reason from makewhole.finding where outcome <> 'open'") == [
@@ -106,10 +106,10 @@ def test_a_row_that_was_written_again_between_verdict_and_plan_is_not_mended(wor
     world.send(range(3))
     for number in range(3):
         world.sql("insert into dw.departures (id, delay, note) values (%s, 99, 'kept')", f"K{number}")
-    found = [world.finding(number, Verdict.MISMATCHED) for number in range(3)]
+    findings = [world.finding(number, Verdict.MISMATCHED) for number in range(3)]
     judged = [
-        replace(one, evidence={**one.evidence, "columns": {"delay": {"source": str(number), "target": "99"}}})
-        for number, one in enumerate(found)
+        replace(finding, evidence={**finding.evidence, "columns": {"delay": {"source": str(number), "target": "99"}}})
+        for number, finding in enumerate(findings)
     ]
     world.sql("update dw.departures set delay = 50 where id = 'K1'")
     world.sql("update dw.departures set note = 'other' where id = 'K2'")
@@ -117,9 +117,9 @@ def test_a_row_that_was_written_again_between_verdict_and_plan_is_not_mended(wor
     frozen = world.freeze_plan(judged)
     world.run(frozen.plan.id)
 
-    assert [(one.key_hash, one.refusal) for one in frozen.refusals] == [
+    assert [(refused.key_hash, refused.refusal) for refused in frozen.refusals] == [
         (
-            found[1].key_hash,
+            findings[1].key_hash,
             Refusal(RefusalCode.STALE, "the rows of this key changed since it was judged; run the window again"),
         )
     ]
@@ -166,7 +166,7 @@ def test_rows_that_are_not_those_that_were_judged_stay_where_they_are(world: Pla
     frozen = world.freeze([named])
 
     assert frozen.plan is None
-    assert [one.refusal for one in frozen.refusals] == [
+    assert [refused.refusal for refused in frozen.refusals] == [
         Refusal(RefusalCode.STALE, "the rows of this key changed since it was judged; run the window again")
     ]
 
@@ -183,7 +183,7 @@ def test_an_unexpected_row_that_a_ledger_of_the_same_store_has_is_not_moved(worl
     frozen = world.freeze([world.finding(number, Verdict.UNEXPECTED) for number in (1, 2)])
 
     assert [action.key for action in frozen.actions] == ["K2"]
-    assert [one.refusal for one in frozen.refusals] == [
+    assert [refused.refusal for refused in frozen.refusals] == [
         Refusal(RefusalCode.STALE, "outbox has this key; its row in warehouse stays")
     ]
 

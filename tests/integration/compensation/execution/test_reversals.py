@@ -131,7 +131,7 @@ def test_a_revision_goes_on_where_the_one_before_was_stopped_if_it_is_known_wher
     )
     keys = ["K3"] if is_unknown else ["K2", "K3"]
     assert [action.key for action in frozen.actions] == keys
-    assert [one.refusal for one in frozen.refusals] == ([refusal] if is_unknown else [])
+    assert [refused.refusal for refused in frozen.refusals] == ([refusal] if is_unknown else [])
     assert [key for key, _, _ in sent(world, topic)] == ["K1", *keys]
 
 
@@ -171,7 +171,7 @@ def test_rows_that_changed_after_a_reversal_are_known_again_or_left_to_a_person(
         f"plan {first.plan.id} took back a row of this key, and its rows changed since. Whether an extra "
         "row is that one, what its reversal wrote, or one more repetition cannot be determined; reverse by hand",
     )
-    assert [one.refusal for one in again.refusals] == ([] if is_known else [refusal])
+    assert [refused.refusal for refused in again.refusals] == ([] if is_known else [refusal])
     assert len(world.records(topic)) == 1
 
 
@@ -185,7 +185,7 @@ def test_rows_that_are_not_as_they_were_judged_are_not_taken_back(world: PlanWor
     frozen = world.freeze([duplicate(world, 1, 2), duplicate(world, 2, 2)])
 
     assert frozen.plan is None
-    assert [(one.key_hash[-1], one.refusal) for one in frozen.refusals] == [
+    assert [(refused.key_hash[-1], refused.refusal) for refused in frozen.refusals] == [
         ("1", Refusal(RefusalCode.STALE, "the key has 1 rows now and had 2 when it was judged; run the window again")),
         (
             "2",
@@ -220,7 +220,7 @@ def test_a_reversal_that_would_be_one_more_copy_of_its_key_is_refused(world: Pla
 
     frozen = world.freeze([duplicate(world, 1, 2)])
 
-    assert [one.refusal for one in frozen.refusals] == [
+    assert [refused.refusal for refused in frozen.refusals] == [
         Refusal(
             RefusalCode.UNFIT,
             "in flights the reversal would be one more copy of the key that it takes back; give it a key of its "
@@ -272,5 +272,5 @@ def duplicate(world: PlanWorld, number: int, copies: int, hop: str = HOP) -> Fin
 
 def sent(world: PlanWorld, topic: str) -> list[tuple[str, Mapping[str, Any], str]]:
     """Key, value and note of the committed reversals, by key and copy."""
-    found = [(message.key_text, message.document, message.header_texts["note"]) for message in world.records(topic)]
-    return sorted(found, key=lambda one: (one[0], one[1]["copy"]))
+    messages = [(message.key_text, message.document, message.header_texts["note"]) for message in world.records(topic)]
+    return sorted(messages, key=lambda message: (message[0], message[1]["copy"]))

@@ -218,7 +218,7 @@ def test_half_a_row_is_not_written(own: PlanWorld) -> None:
     put(own, 1, RECORD)
     own.sql("alter table dw.departures add column customer text")
     frozen = own.freeze([own.finding(1, Verdict.MISSING)])
-    assert [one.refusal for one in frozen.refusals] == [
+    assert [refused.refusal for refused in frozen.refusals] == [
         Refusal(
             RefusalCode.UNFIT,
             "nothing says what customer of a new row holds; write it under `write` or `leave` of hop flights→warehouse",
@@ -249,7 +249,7 @@ def test_a_placeholder_of_the_capture_is_never_written(own: PlanWorld) -> None:
     put(own, 2, f', "delay": 5, "note": "a", "channel": "{PLACEHOLDER}"')
     own.sql("insert into dw.departures (id, delay, note) values ('K1', 7, 'a long text')")
     frozen = own.freeze([own.finding(1, Verdict.MISMATCHED), own.finding(2, Verdict.MISSING)])
-    assert sorted((one.refusal.code, one.refusal.text[:43]) for one in frozen.refusals) == [
+    assert sorted((refused.refusal.code, refused.refusal.text[:43]) for refused in frozen.refusals) == [
         (RefusalCode.UNFIT, "of channel the record has only the placehol"),
         (RefusalCode.UNFIT, "of note the record has only the placeholder"),
     ]

@@ -69,7 +69,7 @@ def test_a_template_that_reaches_out_is_refused_however_it_came_here(
     prepare(world, replace(COUPON, **{place: changes[place]}))
     frozen = world.freeze([duplicate(world, "K1")])
 
-    assert (frozen.plan, [one.refusal for one in frozen.refusals]) == (None, [refusal])
+    assert (frozen.plan, [refused.refusal for refused in frozen.refusals]) == (None, [refusal])
 
 
 HOSTILE = [
@@ -125,7 +125,7 @@ def test_a_refusal_names_the_template_and_no_data(world: PlanWorld, caplog: pyte
     world.load_again("SECRET-KEY", copies=2)
     frozen = world.freeze([duplicate(world, "SECRET-KEY")])
 
-    assert [one.refusal for one in frozen.refusals] == [
+    assert [refused.refusal for refused in frozen.refusals] == [
         Refusal(
             RefusalCode.UNFIT, "the template '{{ row.gone }}' names what the data do not have, or have not of that kind"
         )

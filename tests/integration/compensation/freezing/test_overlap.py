@@ -107,7 +107,7 @@ def test_a_plan_that_broke_off_is_asked_what_it_wrote_before_another_takes_its_p
     assert _state(world, first) == ("rejected", f"superseded by plan {frozen.plan.id}")
     stale = Refusal(RefusalCode.STALE, f"plan {first} wrote this key after it was judged; run the window again")
     written = world.journal_sql("select key_hash from makewhole.action where plan = %s and chunk = 1", first)
-    assert {(one.key_hash, one.refusal) for one in frozen.refusals} == {(row[0], stale) for row in written}
+    assert {(refused.key_hash, refused.refusal) for refused in frozen.refusals} == {(row[0], stale) for row in written}
     assert world.journal_sql(
         "select count(*) from makewhole.finding where revision = 2 and outcome = 'refused' and outcome_reason = %s",
         str(stale),
@@ -204,7 +204,7 @@ def test_what_another_plan_wrote_after_the_window_was_opened_is_not_written_agai
     frozen = world.freeze(findings, is_new=False)
     assert frozen.plan is None
     refusal = Refusal(RefusalCode.STALE, f"plan {first.id} wrote this key after it was judged; run the window again")
-    assert Counter(one.refusal for one in frozen.refusals) == {refusal: RECORDS}
+    assert Counter(refused.refusal for refused in frozen.refusals) == {refusal: RECORDS}
     _assert_each_once(world)
 
 
@@ -234,7 +234,7 @@ def test_where_nothing_shows_what_a_plan_wrote_its_keys_are_left_alone_until_the
     refusal = Refusal(
         RefusalCode.STALE, f"plan {first} may have written this key after it was judged; run the window again"
     )
-    assert Counter(one.refusal for one in frozen.refusals) == {refusal: RECORDS}
+    assert Counter(refused.refusal for refused in frozen.refusals) == {refusal: RECORDS}
     later = world.freeze_plan(_findings(world))
     assert later.refusals == ()
     assert later.plan.actions == RECORDS

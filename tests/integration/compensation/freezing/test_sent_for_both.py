@@ -34,4 +34,4 @@ def test_a_record_that_was_sent_for_two_stores_is_not_sent_again_for_either(worl
 
     assert [record.key_text for record in world.records(topic)] == ["K1"]
     refusal = Refusal(RefusalCode.STALE, f"plan {first.id} wrote this key after it was judged; run the window again")
-    assert {(one.hop, one.refusal) for one in frozen.refusals} == {(name, refusal) for name in HOPS}
+    assert {(refused.hop, refused.refusal) for refused in frozen.refusals} == {(name, refusal) for name in HOPS}

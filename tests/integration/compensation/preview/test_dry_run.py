@@ -234,8 +234,8 @@ def table(world: PlanWorld) -> Rows:
 
 
 def rows_by_key(world: PlanWorld, keys: Any) -> dict[str, list[str]]:
-    found = world.sql("select id, row_to_json(t.*)::text from dw.departures t order by 1, 2")
-    return {key: [row for name, row in found if name == key] for key in keys}
+    rows = world.sql("select id, row_to_json(t.*)::text from dw.departures t order by 1, 2")
+    return {key: [row for name, row in rows if name == key] for key in keys}
 
 
 def kept(row: str, like: str | None = None) -> dict[str, Any]:

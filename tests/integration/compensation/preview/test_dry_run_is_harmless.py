@@ -118,7 +118,7 @@ def test_it_says_why_the_plan_would_not_start(world: PlanWorld) -> None:
 
 def everything(world: PlanWorld) -> dict[str, Any]:
     """All tables of all schemas of both databases, row by row with their versions, and where every topic ends."""
-    found: dict[str, Any] = {}
+    state: dict[str, Any] = {}
     for name, sql in (("target", world.sql), ("journal", world.journal_sql)):
         tables = sql(
             "select quote_ident(schemaname) || '.' || quote_ident(tablename) from pg_tables "
@@ -126,8 +126,8 @@ def everything(world: PlanWorld) -> dict[str, Any]:
         )
         for (place,) in tables:
             rows = sql(f"select ctid::text, xmin::text, xmax::text, (t.*)::text from {place} t order by 1")
-            found[f"{name} {place}"] = rows
+            state[f"{name} {place}"] = rows
     kafka = world.kafka
     assert isinstance(kafka, KafkaConnection)
-    found["topic"] = high_watermarks(kafka, world.topic)
-    return found
+    state["topic"] = high_watermarks(kafka, world.topic)
+    return state

@@ -44,8 +44,8 @@ def test_headers_that_are_no_numbers_are_no_marks(world: PlanWorld, seq: str) ->
     topic = world.topic_point("reversals").topic
     forge(world.bootstrap, topic, [("makewhole-plan", plan.id), ("makewhole-seq", seq)])
 
-    found = written_actions_since(world.context, "reversals", StartOffsets(offsets={})).actions
-    assert (plan.id, 0) not in found
+    actions = written_actions_since(world.context, "reversals", StartOffsets(offsets={})).actions
+    assert (plan.id, 0) not in actions
 
 
 def test_lineage_headers_of_an_original_are_not_repeated_with_it(world: PlanWorld) -> None:

@@ -40,10 +40,10 @@ def judged(
 ) -> list[tuple[str, str, str, str | None]]:
     """Return (key, verdict, outcome, reason) of each finding after it was judged again."""
     known, since = GapContext(open_judge=KeyJudge), StartOffsets(offsets={})
-    with judge_gaps_again(world.context, batches, since, seconds, progress, known) as found:
+    with judge_gaps_again(world.context, batches, since, seconds, progress, known) as outcomes:
         return sorted(
             (item.finding.key, item.finding.verdict.value, item.outcome, item.reason)
-            for batch in found
+            for batch in outcomes
             for item in batch
         )
 
@@ -58,10 +58,10 @@ def test_a_vanished_key_that_is_only_reported_stays_as_it_was_judged(world: Plan
     findings = [world.finding(0, Verdict.VANISHED), world.finding(1, Verdict.MISSING)]
     world.open_revision(findings)
 
-    found = judged(world, [[with_values(finding, number) for number, finding in enumerate(findings)]])
+    outcomes = judged(world, [[with_values(finding, number) for number, finding in enumerate(findings)]])
 
     erased = "warehouse: dw.forgotten names this key"
-    assert found == [
+    assert outcomes == [
         ("K0", "vanished", "open", None) if remedy is Remedy.REPORT else ("K0", "vanished", "erased", erased),
         ("K1", "missing", "erased", erased),
     ]
@@ -87,9 +87,9 @@ def test_what_is_committed_was_read_after_the_patience_had_ended(world: PlanWorl
                 time.sleep(1.5)
             yield [with_values(findings[1], 1)]
 
-    found = judged(world, Batches(), seconds=1.0, progress=lambda *counts: passes.append(counts))
+    outcomes = judged(world, Batches(), seconds=1.0, progress=lambda *counts: passes.append(counts))
 
-    assert found == [
+    assert outcomes == [
         ("K0", "missing", "repaired", None),
         ("K1", "missing", "open", "warehouse does not hold it"),
     ]
@@ -109,14 +109,14 @@ def test_what_was_written_to_a_topic_is_read_once_for_all_batches_and_passes(
         world.sql("insert into dw.departures (id, delay) values (%s, %s)", f"K{number}", number)
     passes: list[tuple[int, int]] = []
 
-    found = judged(
+    outcomes = judged(
         world,
         [[with_values(finding, int(finding.key[1:]))] for finding in findings],
         seconds=6.0,
         progress=lambda *counts: passes.append(counts),
     )
 
-    assert found == [
+    assert outcomes == [
         ("K0", "missing", "repaired", None),
         ("K1", "missing", "repaired", None),
         ("K2", "missing", "open", "warehouse does not hold it"),
@@ -141,9 +141,9 @@ def test_tombstones_are_read_once_for_all_batches(world: PlanWorld, monkeypatch:
     findings = [world.finding(number, Verdict.MISSING) for number in (0, 1, 2, 3)]
     world.open_revision(findings)
 
-    found = judged(world, [[with_values(finding, int(finding.key[1:]))] for finding in findings])
+    outcomes = judged(world, [[with_values(finding, int(finding.key[1:]))] for finding in findings])
 
-    assert [(key, outcome) for key, _, outcome, _ in found] == [
+    assert [(key, outcome) for key, _, outcome, _ in outcomes] == [
         ("K0", "erased"),
         ("K1", "erased"),
         ("K2", "open"),

@@ -120,14 +120,14 @@ def _found(orders: Iterable[str], verdict: str, cause: str) -> Found:
     return dict.fromkeys(orders, (verdict, cause))
 
 
-def _day(sent: Sequence[Line], matched: int, found: Found, state: str = CERTIFIED) -> Judged:
+def _day(sent: Sequence[Line], matched: int, verdicts: Found, state: str = CERTIFIED) -> Judged:
     """Return a day of lines of which this is right."""
     return Judged(
         state=state,
         reason=None if state == CERTIFIED else "",
         accounting={"span": len(sent), "data": len(sent)},
         matched={STORE_HOP: matched},
-        found={STORE_HOP: found} if found else {},
+        found={STORE_HOP: verdicts} if verdicts else {},
     )
 
 
@@ -202,13 +202,13 @@ def added_up_wrongly(lab: Lab) -> Outcome:
     strays = [f"S{at}" for at, _ in enumerate(deleted)]
     for order, stray in zip(deleted, strays, strict=True):
         shop.sql(f"update {TABLE} set id = %s where id = %s", stray, order)
-    found = {
+    verdicts = {
         **_found(short, "mismatched", "record_not_counted"),
         **_found(again, "mismatched", "resend_counted"),
         **_found(deleted, "missing", "committed_before_written"),
         **_found(strays, "unexpected", "not_in_source"),
     }
-    expected = _day(sent, len(names) - len(picked), found, GAPS)
+    expected = _day(sent, len(names) - len(picked), verdicts, GAPS)
     truth = (
         f"Here one line is lost of each of {count} orders of {len(names)}, and one counted twice of {count} others; "
         f"{gone} rows are gone, and {gone} are of no order."
@@ -238,8 +238,8 @@ def added_up_again(lab: Lab) -> Outcome:
     _send(orders, rest)
     adder.run()
     sent = [*batch, *rest]
-    found = _found(hit, "mismatched", "value_differs")
-    expected = _day(sent, len(names) - len(hit), found, GAPS)
+    verdicts = _found(hit, "mismatched", "value_differs")
+    expected = _day(sent, len(names) - len(hit), verdicts, GAPS)
     truth = f"Here the lines of {len(hit)} of {len(names)} orders are added up twice."
     window = Window(judged=shop.day(), expected=expected)
     return Outcome(truth=truth, naive=(_counted(shop, sent),), windows=(window,))

@@ -71,25 +71,27 @@ def truth(written: Written) -> str:
     )
 
 
-def day_with(made: Sequence[Order], found: Found, outcome: str) -> Judged:
+def day_with(made: Sequence[Order], verdicts: Found, outcome: str) -> Judged:
     """Return a certified day of orders of which some were found otherwise, with what became of these."""
     return replace(
         whole_day(made),
-        matched={LEDGER_HOP: len(made), STORE_HOP: len(made) - len(found)},
-        found={STORE_HOP: found},
-        messages=(f"{STORE_HOP}: {len(found)} {outcome}",),
+        matched={LEDGER_HOP: len(made), STORE_HOP: len(made) - len(verdicts)},
+        found={STORE_HOP: verdicts},
+        messages=(f"{STORE_HOP}: {len(verdicts)} {outcome}",),
     )
 
 
-def repaired_and_taken_back(lab: Lab, place: FilesPlace, made: Sequence[Order], found: Found) -> tuple[Window, Window]:
+def repaired_and_taken_back(
+    lab: Lab, place: FilesPlace, made: Sequence[Order], verdicts: Found
+) -> tuple[Window, Window]:
     """Judge and repair the first day, and take its repair back: the files hold the same rows as before then."""
     shop, before = lab.shop, place.rows()
     context = shop.judge_and_repair(0)
-    expected = day_with(made, found, "repaired")
+    expected = day_with(made, verdicts, "repaired")
     repaired = Window(label="found and repaired", judged=shop.verified_with_outcomes(context), expected=expected)
     after = [row["id"] for row in place.rows()]
     assert sorted(after) == sorted(order["id"] for order in made)
-    undone = replace(expected, state=GAPS, reason="", messages=(f"{STORE_HOP}: {len(found)} open",))
+    undone = replace(expected, state=GAPS, reason="", messages=(f"{STORE_HOP}: {len(verdicts)} open",))
     back = Window(label="its repair taken back", judged=shop.undone(context), expected=undone)
     assert place.rows() == before
     return repaired, back

@@ -125,13 +125,13 @@ def verifiable_ledger(lab: Lab) -> Outcome:
     records, lines = shop.read(), {item.value for item in acknowledged}
     unknown = [record for record in records if _value(record) not in lines]
     keys = [_position(record) if by_position else _value(record) for record in unknown]
-    found: dict[str, Found] = {LEDGER_HOP: dict.fromkeys(keys, ("unexpected", "not_in_source"))} if keys else {}
+    verdicts: dict[str, Found] = {LEDGER_HOP: dict.fromkeys(keys, ("unexpected", "not_in_source"))} if keys else {}
     expected = Judged(
         state=GAPS if keys else CERTIFIED,
         reason="" if keys else None,
         accounting={"span": len(records), "data": len(records)},
         matched={LEDGER_HOP: len(acknowledged)},
-        found=found,
+        found=verdicts,
     )
     return Outcome(
         truth=f"Here {len(acknowledged)} records were acknowledged, and {len(keys)} more are in the topic.",
@@ -211,13 +211,13 @@ def _copy_until(shop: LabShop, copies: int) -> None:
         shop.cluster.wait(f"{copies} copies", lambda: len(shop.read(_target(shop))) >= copies)
 
 
-def _expected(shop: LabShop, made: int, found: Found | None = None, **more: object) -> Judged:
+def _expected(shop: LabShop, made: int, verdicts: Found | None = None, **more: object) -> Judged:
     """Return a window of which these findings are at the copies, and everything else is right."""
     expected = Judged(
         state=CERTIFIED,
         accounting={"span": made, "data": made},
-        matched={LEDGER_HOP: made, _COPY_HOP: made - len(found or {})},
-        found={_COPY_HOP: found} if found else {},
+        matched={LEDGER_HOP: made, _COPY_HOP: made - len(verdicts or {})},
+        found={_COPY_HOP: verdicts} if verdicts else {},
     )
     return replace(expected, **more)  # type: ignore[arg-type]
 
@@ -294,8 +294,8 @@ def set_message_copier(lab: Lab) -> Outcome:
     values = [item.value for item in made]
     first, second = sizes[0], sizes[0] + sizes[1]
     lost, doubled = values[first : first + skipped], values[second - again : second]
-    found = dict.fromkeys(lost, ("missing", "committed_before_written"))
-    found |= dict.fromkeys(doubled, ("duplicate", "application_resend"))
+    verdicts = dict.fromkeys(lost, ("missing", "committed_before_written"))
+    verdicts |= dict.fromkeys(doubled, ("duplicate", "application_resend"))
     answers = (_copies(shop), Naive(answer=naive.lag(shop.bootstrap, shop.topic, shop.group), expected=naive.WELL))
     context = shop.open_until(datetime.now(UTC))
     shop.judge(context)
@@ -310,7 +310,7 @@ def set_message_copier(lab: Lab) -> Outcome:
         windows=(
             Window(
                 judged=shop.verified_with_outcomes(context),
-                expected=_expected(shop, len(made), found, state=GAPS, reason="", messages=outcomes),
+                expected=_expected(shop, len(made), verdicts, state=GAPS, reason="", messages=outcomes),
             ),
         ),
     )

@@ -102,10 +102,10 @@ def data_file_gone(lab: Lab) -> Outcome:
     keys = day.keys([order for order in day.made if order["id"] in held])
     table.io.delete(lost.file_path)
     answer = day.lag()
-    found = day.found(day.whole(day.made), keys, "pending", "in_doubt")
+    verdicts = day.found(day.whole(day.made), keys, "pending", "in_doubt")
     judged = day.shop.day()
     judged = replace(judged, reason=str(judged.reason).replace(f"{table.location()}/", ""))
-    gone = Window(label="while it is gone", judged=judged, expected=_not_known(found))
+    gone = Window(label="while it is gone", judged=judged, expected=_not_known(verdicts))
     truth = f"Here a file with {len(keys)} of {len(day.made)} orders is removed; then it is "
     if lab.random.random() < 0.5:
         with table.io.new_output(lost.file_path).create() as file:

@@ -126,8 +126,8 @@ def compaction_drops_rows(lab: Lab) -> Outcome:
     dropped = _ids(lab.random.sample(rows, lab.random.randint(1, len(rows) - 1)))
     _compact(place, files, inputs, [row for row in rows if row["id"] not in dropped], ())
     answer = lag(lab.shop)
-    found = of_keys(sorted(dropped), "missing", "committed_before_written")
-    windows = repaired_and_taken_back(lab, place, made, found)
+    verdicts = of_keys(sorted(dropped), "missing", "committed_before_written")
+    windows = repaired_and_taken_back(lab, place, made, verdicts)
     truth = (
         f"Here {len(inputs)} of {len(files)} files were written into one, without {len(dropped)} of {len(rows)} rows."
     )
@@ -179,8 +179,8 @@ def file_comes_late(lab: Lab) -> Outcome:
     place.store.publish(f"late/{late}", content)
     second = write_day(lab, place, FileOrder.EXACT, 1, [])
     context = shop.judge_and_repair(1)
-    found = of_keys(keys, "duplicate", "late_original")
-    right = replace(day_with(second.made, found, "repaired"), matched=whole_day(second.made).matched)
+    verdicts = of_keys(keys, "duplicate", "late_original")
+    right = replace(day_with(second.made, verdicts, "repaired"), matched=whole_day(second.made).matched)
     again = Window(label="the file has come", judged=shop.verified_with_outcomes(context), expected=right)
     assert sorted(_ids(place.rows())) == sorted(order["id"] for order in [*made, *second.made])
     truth = f"Here one of {len(files)} files comes late, with {len(keys)} of {len(made)} orders."

@@ -45,8 +45,8 @@ def files_left_under_temporary_names(lab: Lab) -> Outcome:
     held = [row["id"] for name in left for row in place.table(name).to_pylist()]
     assert sorted(held) == sorted(set(written.hit))
     answer = lag(lab.shop)
-    found = of_keys(written.hit, "missing", "committed_before_written")
-    windows = repaired_and_taken_back(lab, place, written.made, found)
+    verdicts = of_keys(written.hit, "missing", "committed_before_written")
+    windows = repaired_and_taken_back(lab, place, written.made, verdicts)
     assert [name for name in left if name not in place.names()] == []
     return Outcome(truth=truth(written), naive=(answer,), windows=windows)
 

@@ -53,10 +53,12 @@ def finding(key: str, verdict: Verdict, cause: Cause) -> AcceptedFinding:
 
 
 def test_the_page_counts_says_why_and_who_may_and_shows_no_key() -> None:
-    found = [finding(f"secret {number}", Verdict.MISSING, Cause.LOST_AFTER_TOPIC) for number in range(2)]
-    found.append(finding("secret", Verdict.MISMATCHED, Cause.VALUE_DIFFERS))
+    findings = [finding(f"secret {number}", Verdict.MISSING, Cause.LOST_AFTER_TOPIC) for number in range(2)]
+    findings.append(finding("secret", Verdict.MISMATCHED, Cause.VALUE_DIFFERS))
 
-    page = acceptance_page(Asked(acceptance=WORD, left=["1 finding cannot be accepted: pending"]), found, WINDOW, BEN)
+    page = acceptance_page(
+        Asked(acceptance=WORD, left=["1 finding cannot be accepted: pending"]), findings, WINDOW, BEN
+    )
 
     assert page.subject == "Accept 3 findings of shop window 3"
     assert (
@@ -76,9 +78,9 @@ def test_the_page_counts_says_why_and_who_may_and_shows_no_key() -> None:
 
 def test_one_finding_without_an_end_stays_until_something_changes() -> None:
     word = replace(WORD, findings=1, until=None)
-    found = [finding("secret", Verdict.MISSING, Cause.LOST_AFTER_TOPIC)]
+    findings = [finding("secret", Verdict.MISSING, Cause.LOST_AFTER_TOPIC)]
 
-    page = acceptance_page(Asked(acceptance=word), found, replace(WINDOW, start=None), BEN)
+    page = acceptance_page(Asked(acceptance=word), findings, replace(WINDOW, start=None), BEN)
 
     assert (
         "anna asks that 1 finding of window 3 (revision 2, up to 2026-03-06 02:00 UTC) of shop stays as it is, without "

@@ -99,7 +99,7 @@ def test_what_is_held_changes_with_values_versions_filters_and_the_number_of_row
         rows(row("1", excluded_by=["topic→store"]), row("2")),
         rows(),
     ]
-    assert all(one.has_changed(held) for one in others)
+    assert all(other.has_changed(held) for other in others)
 
 
 def test_what_the_file_reads_otherwise_since_is_no_change_of_the_rows() -> None:
@@ -123,13 +123,13 @@ def test_only_tables_that_share_the_keys_of_a_hop_are_looked_at() -> None:
 
 
 def test_what_is_kept_of_masked_rows_is_keyed_and_shows_changes_as_before() -> None:
-    one, other = (Mask(columns=frozenset({"amount"}), key=bytes([number]) * 32) for number in (1, 2))
+    first, other = (Mask(columns=frozenset({"amount"}), key=bytes([number]) * 32) for number in (1, 2))
     as_read = rows(row("1"))
-    accepted = accepted_as(replace(as_read, mask=one))
+    accepted = accepted_as(replace(as_read, mask=first))
 
     assert len({accepted.held, as_read.held(MISMATCHED), replace(as_read, mask=other).held(MISMATCHED)}) == 3
-    assert not replace(rows(row("1", place="(0,9)")), mask=one).has_changed(accepted)
-    assert replace(rows(row("2")), mask=one).has_changed(accepted)
+    assert not replace(rows(row("1", place="(0,9)")), mask=first).has_changed(accepted)
+    assert replace(rows(row("2")), mask=first).has_changed(accepted)
 
 
 def test_rows_are_held_to_masked_evidence_by_its_own_mask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ class SearchResult:
 
 def search(model: Model[State]) -> SearchResult:
     """Visit every state that can be reached; stop at the first that breaks a law."""
-    found = {model.start: 0}
+    numbers = {model.start: 0}
     arrivals: list[tuple[int, str]] = [(-1, "")]
     predecessors: list[list[int]] = [[]]
     done: list[int] = []
@@ -44,7 +44,7 @@ def search(model: Model[State]) -> SearchResult:
         if model.is_done(state):
             done.append(number)
         for label, following in model.moves(state):
-            index = found.setdefault(following, len(queue))
+            index = numbers.setdefault(following, len(queue))
             if index == len(queue):
                 queue.append(following)
                 arrivals.append((number, label))

@@ -80,8 +80,8 @@ def test_what_guards_twice_may_fail_once(model: Model[Any]) -> None:
 
 
 def test_the_shortest_way_to_a_second_effect_is_reported() -> None:
-    found = search(kafka.kafka_model(kafka.Rules(when_unknown=kafka.WhenUnknown.BELIEVE)))
-    assert found.path[-6:] == (
+    answer = search(kafka.kafka_model(kafka.Rules(when_unknown=kafka.WhenUnknown.BELIEVE)))
+    assert answer.path[-6:] == (
         "A sends marker",
         "A sends commit, late",
         "A aborts",

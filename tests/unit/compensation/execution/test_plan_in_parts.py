@@ -44,7 +44,7 @@ def planned(keys: Sequence[str], place: str = "db/orders", last_place: str = "db
 
 @pytest.mark.parametrize(("number", "sizes"), [(0, [0]), (2, [2]), (3, [3]), (7, [3, 3, 1])])
 def test_parts_have_every_row_once_in_order(number: int, sizes: list[int]) -> None:
-    table = planned([f"k{one}" for one in range(number)])
+    table = planned([f"k{number_of_key}" for number_of_key in range(number)])
     parts = list(in_parts(table))
     assert [len(part) for part in parts] == sizes
     assert pa.concat_tables(parts).equals(table)

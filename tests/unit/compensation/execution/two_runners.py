@@ -117,5 +117,5 @@ def put(items: tuple[Any, ...], index: int, item: Any) -> Any:
 
 
 def _changed(state: State, **fields: Any) -> State:
-    found: State = cast(Any, state)._replace(**fields)
-    return found
+    changed: State = cast(Any, state)._replace(**fields)
+    return changed

@@ -31,9 +31,11 @@ def test_drafts_come_in_the_order_of_the_plan_and_those_of_a_finding_together(
         slices = list(file.slices(size))
         assert len(file) == len(added)
 
-    assert [draft for some in slices for draft in some] == [draft for _, draft in sorted(added, key=lambda one: one[0])]
+    assert [draft for some in slices for draft in some] == [
+        draft for _, draft in sorted(added, key=lambda pair: pair[0])
+    ]
     findings = [{(draft.finding.hop, draft.finding.key_hash) for draft in some} for some in slices]
-    assert all(not (one & other) for at, one in enumerate(findings) for other in findings[at + 1 :])
+    assert all(not (keys & other) for at, keys in enumerate(findings) for other in findings[at + 1 :])
     assert all(len(some) >= size for some in slices[:-1])
 
 
@@ -51,9 +53,9 @@ def test_a_record_is_found_by_its_position_and_the_last_one_counts(added: list[t
             file.add(*position, number)
             known[position] = number
             assert file.find(*position) == number
-        found = {(p, n, o): file.find(p, n, o) for p in "abc" for n in range(3) for o in range(-1, 7)}
+        by_position = {(p, n, o): file.find(p, n, o) for p in "abc" for n in range(3) for o in range(-1, 7)}
 
-    assert {position: record for position, record in found.items() if record is not None} == known
+    assert {position: record for position, record in by_position.items() if record is not None} == known
 
 
 def test_the_lines_of_actions_are_what_a_plan_is_hashed_over() -> None:

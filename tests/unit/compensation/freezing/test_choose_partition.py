@@ -63,8 +63,8 @@ def test_the_partition_is_that_of_the_points_partitioner_and_kept_with_the_numbe
     chosen = [
         chooser(topic, partitioner).choose("flights", Payload(key=key, extra=PayloadExtra(origin="x"))) for key in KEYS
     ]
-    assert [one.partition for one in chosen] == [partition_of(partitioner, key, 4) for key in KEYS]
-    assert {one.extra for one in chosen} == {ProduceExtra(origin="x", partition_count=4)}
+    assert [action.partition for action in chosen] == [partition_of(partitioner, key, 4) for key in KEYS]
+    assert {action.extra for action in chosen} == {ProduceExtra(origin="x", partition_count=4)}
 
 
 @pytest.mark.parametrize(("partitioner", "key"), [(RANDOM, b"k"), (CRC32, b""), (MURMUR2, None)])

@@ -27,9 +27,9 @@ TARGETS = st.lists(st.sampled_from(["topic", "store", "other"]), min_size=1, max
 def test_chunks_hold_every_action_once_in_order(targets: list[str], most: int) -> None:
     actions = [action for action, _ in number_actions([_item(target) for target in targets], most)]
     assert [action.seq for action in actions] == list(range(len(targets)))
-    found = chunks_of(_table(actions))
-    assert list(found) == list(dict.fromkeys(targets))
-    for target, chunks in found.items():
+    targets_of_chunks = chunks_of(_table(actions))
+    assert list(targets_of_chunks) == list(dict.fromkeys(targets))
+    for target, chunks in targets_of_chunks.items():
         parts = [actions_in(take_chunk(_table(actions), chunk)) for chunk in chunks]
         assert [action for part in parts for action in part] == [a for a in actions if a.target == target]
         assert [{action.chunk for action in part} for part in parts] == [{n} for n in range(len(parts))]

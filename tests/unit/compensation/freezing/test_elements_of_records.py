@@ -37,8 +37,8 @@ def element_of(semantics: Semantics, version: str | None, elements: list[Element
     value = json.dumps({"id": "A", "lines": elements}).encode()
     with Sources(pipeline, Records(at_7=value), {}) as sources:
         sources.load({"orders": [(0, 7)]})
-        found = sources.find("orders", (0, 7), key_text(["A", "1"]))
-    return None if found is None else json.loads(found.value or b"")["lines"]
+        record = sources.find("orders", (0, 7), key_text(["A", "1"]))
+    return None if record is None else json.loads(record.value or b"")["lines"]
 
 
 OLD, NEW = {"no": 1, "sku": "a", "rev": 2}, {"no": 1, "sku": "b", "rev": 10}
@@ -48,7 +48,7 @@ UPSERT, EVENT, REV = Semantics.UPSERT, Semantics.EVENT, "$.lines.rev"
 
 
 @pytest.mark.parametrize(
-    ("semantics", "version", "elements", "found"),
+    ("semantics", "version", "elements", "expected"),
     [
         (EVENT, None, [OTHER, OLD], OLD),
         (EVENT, None, [OTHER], None),
@@ -65,6 +65,6 @@ UPSERT, EVENT, REV = Semantics.UPSERT, Semantics.EVENT, "$.lines.rev"
     ],
 )
 def test_the_element_that_counts_is_found(
-    semantics: Semantics, version: str | None, elements: list[Element], found: Element | None
+    semantics: Semantics, version: str | None, elements: list[Element], expected: Element | None
 ) -> None:
-    assert element_of(semantics, version, elements) == found
+    assert element_of(semantics, version, elements) == expected

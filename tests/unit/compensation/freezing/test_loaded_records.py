@@ -79,8 +79,8 @@ def test_keys_are_decoded_whenever_64_mib_of_values_are_gathered(
     with Sources(PIPELINE, log, {}) as sources:
         sources.load(wanted(range(count)))
         for offset in {0, count // 2, count - 1} if count else ():
-            found = sources.record("orders", (0, offset), f"K{offset}")
-            assert (found.offset, len(found.value or b"")) == (offset, size)
+            record = sources.record("orders", (0, offset), f"K{offset}")
+            assert (record.offset, len(record.value or b"")) == (offset, size)
 
     assert decoded == pieces
 
@@ -96,9 +96,9 @@ def test_a_record_is_read_and_kept_once_however_often_it_is_loaded(monkeypatch: 
         log.asked = []
         sources.load(wanted([*range(6), 0, 5]))
         sources.load(wanted([]))
-        found = [sources.record("orders", (0, offset), f"K{offset}").offset for offset in range(6)]
+        offsets = [sources.record("orders", (0, offset), f"K{offset}").offset for offset in range(6)]
 
-    assert (log.asked, decoded, found) == ([], [4, 3], [0, 1, 2, 3, 4, 5])
+    assert (log.asked, decoded, offsets) == ([], [4, 3], [0, 1, 2, 3, 4, 5])
 
 
 def test_what_was_read_before_an_archive_broke_off_is_not_read_again() -> None:

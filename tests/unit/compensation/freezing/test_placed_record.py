@@ -88,7 +88,7 @@ def test_a_column_of_the_row_that_stands_in_the_way_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "found"),
+    ("place", "problem"),
     [
         ("$.order", "cannot have amount at $.order and id at $.order.id"),
         ("$.order.id.x", "cannot have id at $.order.id and amount at $.order.id.x"),
@@ -98,9 +98,9 @@ def test_a_column_of_the_row_that_stands_in_the_way_is_refused() -> None:
         ("$.meta.amount", None),
     ],
 )
-def test_what_no_record_can_have_is_known_from_the_file(place: str, found: str | None) -> None:
+def test_what_no_record_can_have_is_known_from_the_file(place: str, problem: str | None) -> None:
     known = pipeline(columns=(("amount", place),))
 
     why = cannot_be_built(known, HOP, known.table("outbox"), known.topic("log"))
 
-    assert (why or "").endswith(found or "") and (why is None) == (found is None)
+    assert (why or "").endswith(problem or "") and (why is None) == (problem is None)

@@ -31,7 +31,7 @@ def column(name: str, type_: str = "text", **other: Any) -> Column:
 
 
 def table(*columns: Column) -> Table:
-    return Table(oid=1, schema="dw", name="orders", columns={one.name: one for one in columns}, unique=())
+    return Table(oid=1, schema="dw", name="orders", columns={written.name: written for written in columns}, unique=())
 
 
 ORDERS = table(
@@ -131,8 +131,8 @@ def test_a_missing_row_is_written_whole_or_not_at_all() -> None:
         missing_row(accounted(), values(), "orders→dw", VER)
 
 
-def differing(found: ValuedRow, version: VersionToWrite | None = VER, **raws: Any) -> RowToWrite:
-    return differing_row(ORDERS, values(**raws), COMPARE, version, found)
+def differing(held: ValuedRow, version: VersionToWrite | None = VER, **raws: Any) -> RowToWrite:
+    return differing_row(ORDERS, values(**raws), COMPARE, version, held)
 
 
 def test_of_a_row_that_differs_the_differing_columns_are_written_and_its_version() -> None:
@@ -190,9 +190,9 @@ def test_a_field_that_the_record_does_not_have_replaces_no_value() -> None:
 def test_a_column_that_the_table_computes_cannot_be_mended() -> None:
     computed = {"double": "string"}
     source = {"double": ColumnValue.of_record("10", "string", "text")}
-    found = ValuedRow(row=row("7", "a", "1").row, place="(0,1)", values={"double": "14"})
+    held = ValuedRow(row=row("7", "a", "1").row, place="(0,1)", values={"double": "14"})
     with pytest.raises(RefusedError, match="unfit: double cannot be written: the table computes it"):
-        differing_row(ORDERS, source, computed, None, found)
+        differing_row(ORDERS, source, computed, None, held)
 
 
 @pytest.mark.parametrize("leave", [(), ("t",)])

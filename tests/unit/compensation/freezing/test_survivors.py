@@ -57,7 +57,7 @@ def values_of(evidence: Mapping[str, Any], records: Records, semantics: Semantic
     }
     hop = Hop(source="orders", target="store", remedies=REMEDIES, semantics=semantics, where="region = 'US'")
     pipeline = Pipeline(name="p", points=points, hops=(hop,), compare={"amount": "int"})
-    found = Finding(
+    finding = Finding(
         hop=hop.name,
         key="K",
         key_hash="0" * 32,
@@ -67,9 +67,9 @@ def values_of(evidence: Mapping[str, Any], records: Records, semantics: Semantic
     )
     with Sources(pipeline, records, {}) as sources:
         values = SourceValues(sources)
-        values.load([found])
+        values.load([finding])
         try:
-            return values.of(found)
+            return values.of(finding)
         except RefusedError as error:
             return str(error)
 
@@ -139,7 +139,7 @@ def test_the_first_row_that_agrees_stays_and_without_one_there_is_no_survivor() 
     rows = [row(1, "9"), row(2, "5"), row(3, "5")]
     ordered = survivor_first(rows, {"amount": "5"})
     assert ordered is not None
-    assert [one.place for one in ordered] == ["(0,2)", "(0,1)", "(0,3)"]
+    assert [kept.place for kept in ordered] == ["(0,2)", "(0,1)", "(0,3)"]
     assert survivor_first(rows, {"amount": "7"}) is None
     assert survivor_first(rows, {"amount": None}) is None
     assert survivor_first(rows, {}) == rows  # nothing is compared
@@ -151,15 +151,15 @@ def test_the_first_row_that_agrees_stays_and_without_one_there_is_no_survivor() 
 )
 def test_rows_that_came_went_or_were_written_again_are_stale(places: list[str], copies: int, is_stale: bool) -> None:
     evidence = {"target": [{"place": place} for place in places], "target_copies": copies}
-    found = Finding(
+    finding = Finding(
         hop="a→b", key="K", key_hash="0", verdict=Verdict.DUPLICATE, cause=Cause.NOT_IN_SOURCE, evidence=evidence
     )
     rows = [row(1, "5"), row(2, "5")]
     if is_stale:
         with pytest.raises(RefusedError, match="stale: the rows of this key changed since it was judged"):
-            require_rows_as_judged(rows, found)
+            require_rows_as_judged(rows, finding)
     else:
-        require_rows_as_judged(rows, found)
+        require_rows_as_judged(rows, finding)
 
 
 JUDGED: dict[str, dict[str, str | None]] = {

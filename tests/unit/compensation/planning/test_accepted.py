@@ -20,10 +20,10 @@ LEDGER_HOP, STORE_HOP, LAKE_HOP = "ledger→topic", "topic→store", "topic→la
 
 
 def test_an_accepted_finding_has_no_action_and_no_refusal() -> None:
-    found = [finding_of(key, Verdict.MISSING, STORE_HOP) for key in ("a", "b")]
-    accepted = {(STORE_HOP, found[0].key_hash)}
+    findings = [finding_of(key, Verdict.MISSING, STORE_HOP) for key in ("a", "b")]
+    accepted = {(STORE_HOP, findings[0].key_hash)}
 
-    batch = draft_batch(pipeline_of(), found, accepted=accepted)
+    batch = draft_batch(pipeline_of(), findings, accepted=accepted)
 
     assert ([draft.action.key for _, draft in batch.drafts], batch.refusals, batch.actions) == (["b"], [], 1)
 
@@ -47,16 +47,16 @@ def test_an_accepted_row_is_not_put_aside_for_the_record_of_its_key(is_of_this_w
     pipeline = pipeline_of(unexpected=Remedy.QUARANTINE)
     names = frozenset({(STORE_HOP, extra.key_hash)})
     elsewhere = NOTHING_ELSEWHERE if is_of_this_window else OpenElsewhere(findings=[(1, extra)], accepted=names)
-    found = [lost, extra] if is_of_this_window else [lost]
+    findings = [lost, extra] if is_of_this_window else [lost]
     open_ones = OpenElsewhere(findings=elsewhere.findings)
-    assert [draft.aside[0].action.target for _, draft in draft_batch(pipeline, found, elsewhere=open_ones).drafts] == [
-        "store"
-    ]
+    assert [
+        draft.aside[0].action.target for _, draft in draft_batch(pipeline, findings, elsewhere=open_ones).drafts
+    ] == ["store"]
 
-    batch = draft_batch(pipeline, found, elsewhere=elsewhere, accepted=names if is_of_this_window else ())
+    batch = draft_batch(pipeline, findings, elsewhere=elsewhere, accepted=names if is_of_this_window else ())
 
     assert batch.drafts == []
-    assert [(one.hop, one.refusal) for one in batch.refusals] == [
+    assert [(refused.hop, refused.refusal) for refused in batch.refusals] == [
         (
             LEDGER_HOP,
             Refusal(
@@ -79,12 +79,14 @@ def test_no_other_hop_touches_the_rows_that_a_person_accepted() -> None:
     pipeline = replace(
         pipeline, points={**pipeline.points, "store": store, "again": again}, hops=(*pipeline.hops, second)
     )
-    found = [finding_of("a", Verdict.UNEXPECTED, hop) for hop in (STORE_HOP, "topic→again")]
+    findings = [finding_of("a", Verdict.UNEXPECTED, hop) for hop in (STORE_HOP, "topic→again")]
 
-    batch = draft_batch(pipeline, found, accepted={(STORE_HOP, found[0].key_hash)})
+    batch = draft_batch(pipeline, findings, accepted={(STORE_HOP, findings[0].key_hash)})
 
     assert batch.drafts == []
-    assert [(one.hop, one.refusal.code) for one in batch.refusals] == [("topic→again", RefusalCode.ACCEPTED)]
+    assert [(refused.hop, refused.refusal.code) for refused in batch.refusals] == [
+        ("topic→again", RefusalCode.ACCEPTED)
+    ]
 
 
 @pytest.mark.parametrize("semantics", list(Semantics))
@@ -110,9 +112,13 @@ def test_an_action_names_the_hops_whose_acceptance_stops_it_and_is_stopped_by_no
     changed = (STORE_HOP, "clean→far") if is_sent else (STORE_HOP,)
 
     assert AcceptedRows(pipeline, []).hops(hop, action) == changed
-    stopped = [one.name for one in hops if AcceptedRows(pipeline, [(one.name, "0a")]).refusal(hop, action) is not None]
+    stopped = [
+        passed_hop.name
+        for passed_hop in hops
+        if AcceptedRows(pipeline, [(passed_hop.name, "0a")]).refusal(hop, action) is not None
+    ]
     assert stopped == [*changed]
-    assert AcceptedRows(pipeline, [(one.name, "0b") for one in hops]).refusal(hop, action) is None
+    assert AcceptedRows(pipeline, [(passed_hop.name, "0b") for passed_hop in hops]).refusal(hop, action) is None
 
 
 @pytest.mark.parametrize("is_of_this_window", [True, False])
@@ -124,19 +130,21 @@ def test_a_record_is_not_sent_again_where_a_person_accepted_that_a_reader_lacks_
     assert draft.action.before.accepted_by == (STORE_HOP, LAKE_HOP)
 
     elsewhere = NOTHING_ELSEWHERE if is_of_this_window else OpenElsewhere(accepted=names)
-    found = [here, there] if is_of_this_window else [here]
-    batch = draft_batch(pipeline, found, elsewhere=elsewhere, accepted=names if is_of_this_window else ())
+    findings = [here, there] if is_of_this_window else [here]
+    batch = draft_batch(pipeline, findings, elsewhere=elsewhere, accepted=names if is_of_this_window else ())
 
     assert batch.drafts == []
-    assert [(one.hop, one.refusal.code) for one in batch.refusals] == [(STORE_HOP, RefusalCode.ACCEPTED)]
+    assert [(refused.hop, refused.refusal.code) for refused in batch.refusals] == [(STORE_HOP, RefusalCode.ACCEPTED)]
 
 
 def test_nothing_is_written_of_a_key_that_was_erased_on_request() -> None:
-    found = [finding_of(key, Verdict.MISSING, STORE_HOP) for key in ("a", "b")]
+    findings = [finding_of(key, Verdict.MISSING, STORE_HOP) for key in ("a", "b")]
 
-    batch = draft_batch(pipeline_of(), found, erased={(found[0].hop, found[0].key_hash): "erased on request at noon"})
+    batch = draft_batch(
+        pipeline_of(), findings, erased={(findings[0].hop, findings[0].key_hash): "erased on request at noon"}
+    )
 
     assert [draft.action.key for _, draft in batch.drafts] == ["b"]
-    assert [(one.key_hash, one.refusal) for one in batch.refusals] == [
-        (found[0].key_hash, Refusal(RefusalCode.ERASED, "its key was erased on request at noon"))
+    assert [(refused.key_hash, refused.refusal) for refused in batch.refusals] == [
+        (findings[0].key_hash, Refusal(RefusalCode.ERASED, "its key was erased on request at noon"))
     ]

@@ -22,9 +22,9 @@ FOUND = st.dictionaries(
 
 @given(FOUND, st.integers(1, 4), st.integers(1, 3))
 def test_batches_of_keys_give_the_plan_of_all_findings(
-    found: dict[tuple[str, str], Verdict], keys_together: int, size: int
+    verdicts: dict[tuple[str, str], Verdict], keys_together: int, size: int
 ) -> None:
-    findings = [_finding(key, hop, verdict) for (key, hop), verdict in found.items()]
+    findings = [_finding(key, hop, verdict) for (key, hop), verdict in verdicts.items()]
     whole = draft_plan(pipeline(), findings, window_keys=1_000_000)
 
     by_key: defaultdict[str, list[Finding]] = defaultdict(list)
@@ -34,7 +34,7 @@ def test_batches_of_keys_give_the_plan_of_all_findings(
     refusals, actions, keys = list[object](), 0, 0
     with DraftFile() as file:
         for first in range(0, len(names), keys_together):
-            some = [one for name in names[first : first + keys_together] for one in by_key[name]]
+            some = [of_name for name in names[first : first + keys_together] for of_name in by_key[name]]
             batch = draft_batch(pipeline(), some)
             file.add(batch.drafts)
             refusals += batch.refusals

@@ -124,8 +124,8 @@ def test_a_record_that_two_ledgers_have_is_produced_once() -> None:
     both = pipeline()
     hop = replace(both.hops[0], source="archive")
     both = replace(both, points={**both.points, "archive": second}, hops=(*both.hops, hop))
-    found = [finding("a", Verdict.MISSING, "ledger→raw"), finding("a", Verdict.MISSING, "archive→raw")]
-    made = [(action.remedy, action.hop) for action in plan_actions(both, found)]
+    findings = [finding("a", Verdict.MISSING, "ledger→raw"), finding("a", Verdict.MISSING, "archive→raw")]
+    made = [(action.remedy, action.hop) for action in plan_actions(both, findings)]
     assert made == [(Remedy.PRODUCE, "ledger→raw")]
 
 
@@ -134,8 +134,8 @@ def test_rows_at_two_points_of_one_table_are_moved_aside_once() -> None:
     named = {name: replace(point, identity=name) for name, point in both.points.items()}
     named["shelf"] = replace(named["store"], name="shelf")
     both = replace(both, points=named, hops=(*both.hops, replace(both.hops[2], target="shelf")))
-    found = [finding("a", Verdict.UNEXPECTED, "clean→store"), finding("a", Verdict.UNEXPECTED, "clean→shelf")]
-    made = [(action.remedy, action.hop) for action in plan_actions(both, found)]
+    findings = [finding("a", Verdict.UNEXPECTED, "clean→store"), finding("a", Verdict.UNEXPECTED, "clean→shelf")]
+    made = [(action.remedy, action.hop) for action in plan_actions(both, findings)]
     assert made == [(Remedy.QUARANTINE, "clean→store")]
 
 
@@ -143,6 +143,6 @@ def test_a_record_that_two_topics_have_and_a_store_lacks_is_sent_once() -> None:
     both = pipeline()
     hop = replace(both.hops[2], source="raw")
     both = replace(both, hops=(*both.hops, hop))
-    found = [finding("a", Verdict.MISSING, "clean→store"), finding("a", Verdict.MISSING, "raw→store")]
-    made = [(action.remedy, action.hop) for action in plan_actions(both, found)]
+    findings = [finding("a", Verdict.MISSING, "clean→store"), finding("a", Verdict.MISSING, "raw→store")]
+    made = [(action.remedy, action.hop) for action in plan_actions(both, findings)]
     assert made == [(Remedy.REDELIVER, "clean→store")]

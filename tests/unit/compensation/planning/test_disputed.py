@@ -49,7 +49,7 @@ def test_what_a_hop_disputes_is_carried_on_nowhere_behind_it_and_the_reason_name
         draft = draft_plan(pipeline, [found(verdict, FIRST), found(asked, hop)], window_keys=10)
         source, _, target = hop.partition("→")
         assert not draft.drafts
-        assert [one.refusal for one in draft.refusals if one.hop == hop] == [
+        assert [refused.refusal for refused in draft.refusals if refused.hop == hop] == [
             Refusal(
                 RefusalCode.DISPUTED,
                 f"ledger→topic calls this key {verdict.value} (value_differs), and what {source} has of it is "
@@ -68,7 +68,7 @@ def test_no_other_verdict_disputes_a_value(verdict: Verdict) -> None:
 def test_what_is_disputed_behind_a_hop_or_of_another_key_stops_it_not() -> None:
     others = [found(Verdict.MISMATCHED, "topic→other"), replace(found(Verdict.MISMATCHED, FIRST), key_hash="b" * 32)]
     draft = draft_plan(relayed(), [*others, found(Verdict.MISSING, LAST)], window_keys=10)
-    assert [one.action.hop for one in draft.drafts] == [LAST, "topic→other"]
+    assert [drafted.action.hop for drafted in draft.drafts] == [LAST, "topic→other"]
 
 
 def test_a_value_is_disputed_at_every_point_of_its_place_and_behind_each_of_them() -> None:
@@ -114,13 +114,13 @@ def test_an_unexpected_row_goes_by_nothing_that_its_source_has() -> None:
     pipeline = replace(pipeline, hops=hops)
     for verdict, stays in ((Verdict.UNDECIDABLE, True), (Verdict.UNEXPECTED, False)):
         draft = draft_plan(pipeline, [found(verdict, FIRST), row], window_keys=10)
-        assert [one.action.remedy for one in draft.drafts] == ([] if stays else [Remedy.QUARANTINE])
+        assert [drafted.action.remedy for drafted in draft.drafts] == ([] if stays else [Remedy.QUARANTINE])
 
 
 def test_an_open_finding_of_another_window_disputes_the_value_and_is_named_with_its_window() -> None:
     elsewhere = OpenElsewhere(findings=[(3, found(Verdict.MISMATCHED, FIRST))])
     batch = draft_batch(pipeline_of(), [found(Verdict.MISSING, SECOND)], elsewhere=elsewhere)
-    assert [one.refusal for one in batch.refusals] == [
+    assert [refused.refusal for refused in batch.refusals] == [
         Refusal(
             RefusalCode.DISPUTED,
             "ledger→topic calls this key mismatched (value_differs) in window 3, and what topic has of it is not "

@@ -56,7 +56,7 @@ def test_an_action_that_sends_names_every_point_that_lacks_the_key() -> None:
         hops=(pipeline.hops[0], hop, replace(hop, target="second")),
     )
     latest = {"latest": COPY}
-    found = [
+    findings = [
         finding_of("a", Verdict.MISSING, "ledger→topic"),
         with_evidence(finding_of("b", Verdict.MISSING, "topic→store"), **latest),
         with_evidence(finding_of("b", Verdict.MISSING, "topic→second"), **latest),
@@ -65,7 +65,7 @@ def test_an_action_that_sends_names_every_point_that_lacks_the_key() -> None:
         with_evidence(finding_of("d", Verdict.MISMATCHED, "topic→store"), **latest),
     ]
 
-    missing_in = {action.key: action.before.absent_at for action in plan_actions(pipeline, found)}
+    missing_in = {action.key: action.before.absent_at for action in plan_actions(pipeline, findings)}
 
     assert missing_in == {"a": ("topic",), "b": ("second", "store"), "c": (), "d": ()}
 

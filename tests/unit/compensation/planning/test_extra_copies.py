@@ -63,9 +63,9 @@ def past(*copies: Mapping[str, Any], window: int = 1, is_done: bool = True) -> P
 def test_the_first_record_survives_wherever_it_is(
     repeated: Mapping[str, Any], copies: int, expected: list[tuple[int, int, int]]
 ) -> None:
-    found = extra_records(finding(copies, repeated=repeated), TABLE, NOTHING_REVERSED)
+    extra = extra_records(finding(copies, repeated=repeated), TABLE, NOTHING_REVERSED)
 
-    assert found == [Repetition(number=number, partition=part, offset=offset) for number, part, offset in expected]
+    assert extra == [Repetition(number=number, partition=part, offset=offset) for number, part, offset in expected]
 
 
 @pytest.mark.parametrize("evidence", [{}, {"repeated": {"here": ["0:1", "0:2"], "elsewhere": 0}}])
@@ -115,10 +115,10 @@ def test_what_is_as_it_was_is_taken_back_once_in_any_number_of_plans(count: int,
     rows = [row(number) for number in range(1, count + 1)]
     before = data.draw(st.lists(st.sampled_from(rows[1:]), unique=True))
 
-    left = left_to_reverse(rows, finding(count), TABLE, past(*(row_copy(one, rows, TABLE) for one in before)))
+    left = left_to_reverse(rows, finding(count), TABLE, past(*(row_copy(copied, rows, TABLE) for copied in before)))
 
-    assert [one for _, one in left] == [one for one in rows[1:] if one not in before]
-    assert [number for number, _ in left] == [rows.index(one) + 1 for _, one in left]
+    assert [copied for _, copied in left] == [copied for copied in rows[1:] if copied not in before]
+    assert [number for number, _ in left] == [rows.index(copied) + 1 for _, copied in left]
 
 
 def test_a_row_that_was_marked_since_is_known_by_its_time() -> None:

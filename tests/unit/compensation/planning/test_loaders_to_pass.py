@@ -22,11 +22,11 @@ PROGRESS = SinkProgress(table="offsets", partition="part", offset="at")
 
 def pipeline_with(*, remedy: Remedy = Remedy.REDELIVER, lake: Hop | None = None, **of_hop: Any) -> Pipeline:
     """Return the pipeline with these fields of the hop into the store, and another hop from the topic."""
-    found = pipeline_of(missing=remedy)
-    ledger_hop, hop = found.hops
+    pipeline = pipeline_of(missing=remedy)
+    ledger_hop, hop = pipeline.hops
     hops = (ledger_hop, replace(hop, **of_hop), *([] if lake is None else [lake]))
     store = TablePoint(name="lake", kind=PointKind.STORE, connection="pg", table="dw.lake", key=("id",))
-    return replace(found, hops=hops, points={**found.points, "lake": store})
+    return replace(pipeline, hops=hops, points={**pipeline.points, "lake": store})
 
 
 def lake(group: str | None = "lake-loader", **changed: Any) -> Hop:
@@ -36,10 +36,10 @@ def lake(group: str | None = "lake-loader", **changed: Any) -> Hop:
 
 def asked(pipeline: Pipeline, source: list[dict[str, Any]] | None = None) -> tuple[tuple[str, ...], str]:
     """Return the loaders that must be past records, and these records, as the action for a missing key names them."""
-    found = draft_plan(pipeline, [finding_of("K", Verdict.MISSING, HOP, source)], window_keys=1)
-    assert not found.refusals
-    (one,) = found.drafts
-    return one.action.before.passed, one.action.before.records
+    draft = draft_plan(pipeline, [finding_of("K", Verdict.MISSING, HOP, source)], window_keys=1)
+    assert not draft.refusals
+    (drafted,) = draft.drafts
+    return drafted.action.before.passed, drafted.action.before.records
 
 
 def test_a_hop_that_names_neither_progress_nor_group_has_none() -> None:
@@ -76,10 +76,10 @@ def test_a_record_that_two_stores_lack_is_sent_once_behind_both_loaders() -> Non
     redelivering = replace(both.hops[2], remedies=both.hops[1].remedies)
     pipeline = replace(both, hops=(*both.hops[:2], redelivering))
     findings = [finding_of("K", Verdict.MISSING, name) for name in (HOP, "topic→lake")]
-    found = draft_plan(pipeline, findings, window_keys=1)
-    assert not found.refusals
-    (one,) = found.drafts
-    assert (one.action.before.passed, one.action.before.records) == (("topic→lake", HOP), "1:17")
+    draft = draft_plan(pipeline, findings, window_keys=1)
+    assert not draft.refusals
+    (drafted,) = draft.drafts
+    assert (drafted.action.before.passed, drafted.action.before.records) == (("topic→lake", HOP), "1:17")
 
 
 def test_a_record_that_is_still_to_come_is_refused_with_what_stands_before_it() -> None:
@@ -96,8 +96,8 @@ def test_a_record_that_is_still_to_come_is_refused_with_what_stands_before_it() 
 
 def test_what_earlier_plans_sent_is_asked_of_every_loader_that_would_add_a_row() -> None:
     def resent_to(pipeline: Pipeline) -> tuple[str, ...]:
-        (one,) = draft_plan(pipeline, [finding_of("K", Verdict.MISSING, HOP)], window_keys=1).drafts
-        return one.action.before.resent_to
+        (drafted,) = draft_plan(pipeline, [finding_of("K", Verdict.MISSING, HOP)], window_keys=1).drafts
+        return drafted.action.before.resent_to
 
     assert resent_to(pipeline_with()) == (HOP,)
     assert resent_to(pipeline_with(lake=lake(), redeliver_despite=("lake-loader",))) == (HOP,)

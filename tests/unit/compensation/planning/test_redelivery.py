@@ -77,9 +77,11 @@ def test_every_point_that_would_get_a_second_copy_is_asked(
     hops: tuple[Hop, ...], findings: list[Finding], expected: dict[str, list[str]]
 ) -> None:
     redelivery = Redelivery(pipeline(*hops), [missing(), *findings], Readers(groups={"orders": ("dw",)}))
-    found = {"once": redelivery.reach(hops[0], missing()), "groups": redelivery.known_groups(hops[0])}
+    reached = {"once": redelivery.reach(hops[0], missing()), "groups": redelivery.known_groups(hops[0])}
 
-    assert {name: some for name, some in found.items() if some} == {name: set(some) for name, some in expected.items()}
+    assert {name: some for name, some in reached.items() if some} == {
+        name: set(some) for name, some in expected.items()
+    }
 
 
 @pytest.mark.parametrize(
@@ -134,4 +136,4 @@ def test_verify_reads_every_store_that_a_record_reached(hops: tuple[Hop, ...], e
 
     reached = reached_hops(pipeline(*hops), [sent])
 
-    assert [(one.hop.name, dict(one.keys)) for one in reached] == [(name, {"a": sent}) for name in expected]
+    assert [(reach.hop.name, dict(reach.keys)) for reach in reached] == [(name, {"a": sent}) for name in expected]

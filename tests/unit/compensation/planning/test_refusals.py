@@ -72,7 +72,7 @@ def test_what_a_remedy_cannot_do_is_refused_with_its_reason(
     pipeline = pipeline_of(**{verdict.value: remedy})
     draft = draft_plan(pipeline, [finding_of("a", verdict, hop)], window_keys=10)
     assert draft.drafts == ()
-    assert [one.refusal for one in draft.refusals] == [refusal]
+    assert [refused.refusal for refused in draft.refusals] == [refusal]
 
 
 def test_a_copy_of_an_aborted_transaction_is_never_redelivered() -> None:
@@ -101,7 +101,7 @@ def test_what_cannot_be_taken_back_is_refused_with_its_reason(hop: str, verdict:
     pipeline = reversing_pipeline(None, **{verdict.value: Remedy.REVERSE})
     draft = draft_plan(pipeline, [finding_of("a", verdict, hop)], window_keys=10)
 
-    assert (draft.drafts, [one.refusal for one in draft.refusals]) == ((), [refusal])
+    assert (draft.drafts, [refused.refusal for refused in draft.refusals]) == ((), [refusal])
 
 
 def test_a_template_that_was_taken_out_of_the_file_or_lacks_its_source_is_refused() -> None:
@@ -109,7 +109,7 @@ def test_a_template_that_was_taken_out_of_the_file_or_lacks_its_source_is_refuse
     bare = pipeline_of(duplicate=Remedy.REVERSE)
     with_source = reversing_pipeline(value={"of": "{{ source.value.id }}"}, duplicate=Remedy.REVERSE)
 
-    refusals = [draft_plan(one, [finding], window_keys=10).refusals[0].refusal for one in (bare, with_source)]
+    refusals = [draft_plan(pipeline, [finding], window_keys=10).refusals[0].refusal for pipeline in (bare, with_source)]
 
     assert refusals == [
         Refusal(RefusalCode.OTHER, "topic→store has no template to reverse with any more"),
@@ -145,7 +145,7 @@ def test_a_mismatch_is_redelivered_only_where_the_loader_overwrites(
 
     draft = draft_plan(pipeline, [finding], window_keys=10)
 
-    assert [one.refusal for one in draft.refusals] == refused
+    assert [refused_key.refusal for refused_key in draft.refusals] == refused
     assert len(draft.drafts) == 1 - len(refused)
 
 
@@ -156,7 +156,7 @@ def test_a_version_that_was_overtaken_in_the_log_is_not_written_again(remedy: Re
 
     draft = draft_plan(pipeline_of(missing=remedy), [overtaken], window_keys=100)
 
-    assert [one.refusal for one in draft.refusals] == [
+    assert [refused.refusal for refused in draft.refusals] == [
         Refusal(RefusalCode.STALE, "the log has a later version of this key; the window that holds it judges that one")
     ]
 
@@ -166,7 +166,7 @@ def test_a_record_that_still_stands_in_front_of_its_reader_is_not_sent_again() -
     pipeline = pipeline_of()
     for remedy in (Remedy.REDELIVER, Remedy.UPSERT):
         draft = draft_plan(_grouped(pipeline_of(missing=remedy)), [finding], window_keys=100)
-        assert [one.refusal for one in draft.refusals] == [
+        assert [refused.refusal for refused in draft.refusals] == [
             Refusal(
                 RefusalCode.OTHER,
                 "its record still stands in front of group loader, which would load it a second time when it goes on; "
@@ -193,7 +193,7 @@ def test_a_row_is_written_ahead_of_the_consumer_only_where_its_loader_overwrites
 def test_a_record_that_may_yet_be_committed_is_not_produced_again() -> None:
     finding = replace(finding_of("a", Verdict.MISSING, "ledger→topic"), cause=Cause.NOT_COMMITTED)
     draft = draft_plan(pipeline_of(), [with_evidence(finding, open=["0:7"])], window_keys=100)
-    assert [one.refusal for one in draft.refusals] == [
+    assert [refused.refusal for refused in draft.refusals] == [
         Refusal(
             RefusalCode.OTHER,
             "its record is in or behind an open transaction (0:7) and may yet be committed; end the transaction, then "

@@ -27,7 +27,7 @@ def row(key: str, hop: str = SECOND) -> Finding:
 
 def steps(pipeline: Pipeline, *findings: Finding) -> list[tuple[str, str, str]]:
     draft = draft_plan(pipeline, findings, window_keys=10, readers=Readers(groups={"topic": ()}))
-    return [(one.action.remedy.value, one.action.target, one.action.key) for one in draft.drafts]
+    return [(drafted.action.remedy.value, drafted.action.target, drafted.action.key) for drafted in draft.drafts]
 
 
 def relayed() -> Pipeline:
@@ -41,20 +41,20 @@ def relayed() -> Pipeline:
 
 def test_the_row_goes_before_every_record_and_the_ledger_that_has_the_key_is_not_asked_for_it() -> None:
     pipeline = pipeline_of(unexpected=Remedy.QUARANTINE)
-    found = [missing("a"), missing("b"), row("b"), row("c")]
-    assert steps(pipeline, *found) == [
+    findings = [missing("a"), missing("b"), row("b"), row("c")]
+    assert steps(pipeline, *findings) == [
         ("quarantine", "store", "b"),
         ("produce", "topic", "b"),
         ("produce", "topic", "a"),
         ("quarantine", "store", "c"),
     ]
-    drafts = {one.action.key: one for _, one in draft_batch(pipeline, found).drafts}
+    drafts = {drafted.action.key: drafted for _, drafted in draft_batch(pipeline, findings).drafts}
     (aside,) = drafts["b"].aside
     assert aside.goes_first
     assert aside.action.before.unknown_to == ("topic",)
     assert drafts["b"].action.before.puts_aside == ("store",)
     assert drafts["c"].action.before.unknown_to == ("ledger", "topic")
-    assert draft_batch(pipeline, found).actions == 4
+    assert draft_batch(pipeline, findings).actions == 4
 
 
 def test_a_record_that_is_sent_again_into_a_topic_behind_puts_the_row_aside_too() -> None:
@@ -88,7 +88,7 @@ def test_where_one_remedy_is_on_its_refusal_names_the_other(chosen: dict[str, Re
     pipeline = replace(pipeline, hops=(first, second))
     draft = draft_plan(pipeline, [missing("a"), row("a")], window_keys=10)
     assert not draft.drafts
-    (refusal,) = [one.refusal for one in draft.refusals if one.hop == hop]
+    (refusal,) = [refused.refusal for refused in draft.refusals if refused.hop == hop]
     assert line in refusal.text
 
 
@@ -110,14 +110,14 @@ def test_a_record_that_two_hops_miss_puts_the_rows_of_both_aside() -> None:
         for source, target in (("topic", name), (name, f"{name} store"))
     ]
     pipeline = replace(pipeline, points={**pipeline.points, **topics, **stores}, hops=tuple(hops))
-    found = [
+    findings = [
         *(missing("a", f"topic→{name}") for name in topics),
         *(row("a", f"{name}→{name} store") for name in topics),
     ]
 
-    drafts = [draft for _, draft in draft_batch(pipeline, found, readers=Readers(groups={"topic": ()})).drafts]
+    drafts = [draft for _, draft in draft_batch(pipeline, findings, readers=Readers(groups={"topic": ()})).drafts]
 
-    assert [(one.action.remedy, one.action.target) for one in drafts] == [(Remedy.REDELIVER, "topic")]
-    assert [one.action.target for one in drafts[0].aside] == ["left store", "right store"]
+    assert [(drafted.action.remedy, drafted.action.target) for drafted in drafts] == [(Remedy.REDELIVER, "topic")]
+    assert [aside.action.target for aside in drafts[0].aside] == ["left store", "right store"]
     assert drafts[0].action.before.puts_aside == ("left store", "right store")
     assert drafts[0].action.before.once == ("left", "left store", "right", "right store")

@@ -40,8 +40,8 @@ def test_what_readers_may_have_had_before_the_topic_lost_it_is_refused() -> None
 
     draft = draft_plan(relayed(), findings, window_keys=10)
 
-    assert [one.action.key for one in draft.drafts] == ["aborted_transaction", "never_produced"]
-    assert [one.refusal for one in draft.refusals] == [
+    assert [drafted.action.key for drafted in draft.drafts] == ["aborted_transaction", "never_produced"]
+    assert [refused.refusal for refused in draft.refusals] == [
         Refusal(
             RefusalCode.TWICE,
             "relay is filled from topic, and may have had the record before topic lost it (truncated); look for the "
@@ -56,8 +56,8 @@ def test_a_key_that_a_topic_behind_has_alone_is_refused() -> None:
 
     draft = draft_plan(relayed(), findings, window_keys=10)
 
-    assert [one.action.key for one in draft.drafts] == ["b"]
-    assert [one.refusal for one in draft.refusals] == [
+    assert [drafted.action.key for drafted in draft.drafts] == ["b"]
+    assert [refused.refusal for refused in draft.refusals] == [
         Refusal(
             RefusalCode.TWICE,
             "copies is filled from topic, holds the key without it, and would get it a second time; send the record "
@@ -72,7 +72,7 @@ def test_a_key_that_a_table_behind_has_alone_is_refused_unless_its_loader_overwr
 
     draft = draft_plan(pipeline, findings, window_keys=10)
 
-    assert [one.refusal for one in draft.refusals] == [
+    assert [refused.refusal for refused in draft.refusals] == [
         Refusal(
             RefusalCode.TWICE,
             "store holds the key, and would get it a second time; write `unexpected: quarantine` on hop "
@@ -83,9 +83,9 @@ def test_a_key_that_a_table_behind_has_alone_is_refused_unless_its_loader_overwr
     store = pipeline.points["store"]
     assert isinstance(store, TablePoint)
     pipeline = replace(pipeline, points={**pipeline.points, "store": replace(store, version="version")})
-    assert [one.action.key for one in draft_plan(pipeline, findings, window_keys=10).drafts] == ["a"]
+    assert [drafted.action.key for drafted in draft_plan(pipeline, findings, window_keys=10).drafts] == ["a"]
 
 
 def test_where_no_topic_is_behind_what_the_log_lost_is_produced() -> None:
     draft = draft_plan(pipeline_of(), [missing("a", Cause.TRUNCATED)], window_keys=10)
-    assert [one.action.key for one in draft.drafts] == ["a"]
+    assert [drafted.action.key for drafted in draft.drafts] == ["a"]

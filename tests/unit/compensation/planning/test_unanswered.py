@@ -35,10 +35,10 @@ def missing(number: int, hop: str = "ledger→topic") -> list[Finding]:
 
 
 def test_the_remedy_its_actions_and_the_line_are_reported() -> None:
-    (found,) = unanswered_of(observing(), missing(3))
+    (hop,) = unanswered_of(observing(), missing(3))
 
-    assert found == Unanswered(hop="ledger→topic", keys=3, suggestion=PRODUCE, drafted=3, actions=3)
-    assert found.sentences() == [
+    assert hop == Unanswered(hop="ledger→topic", keys=3, suggestion=PRODUCE, drafted=3, actions=3)
+    assert hop.sentences() == [
         "3 missing on ledger→topic: nothing is written, because the remedy is `report`",
         "`missing: produce` would send them into topic, from ledger: 3 actions at most",
         "To switch it on, write `compensation: {missing: produce}` on hop ledger→topic, or add it to what the hop has "
@@ -61,9 +61,9 @@ def test_only_what_is_reported_and_a_gap_is_listed_in_the_order_of_hops_and_verd
         finding_of("h", Verdict.MISMATCHED, "topic→store"),
     ]
 
-    found = unanswered_of(replace(pipeline, hops=(first, second)), findings)
+    hops = unanswered_of(replace(pipeline, hops=(first, second)), findings)
 
-    assert [(one.hop, one.suggestion.line, one.keys, one.actions) for one in found] == [
+    assert [(hop.hop, hop.suggestion.line, hop.keys, hop.actions) for hop in hops] == [
         ("ledger→topic", "missing: produce", 1, 1),
         ("topic→store", "duplicate: quarantine", 1, 1),
         ("topic→store", "mismatched: upsert", 2, 2),
@@ -73,7 +73,7 @@ def test_only_what_is_reported_and_a_gap_is_listed_in_the_order_of_hops_and_verd
 
 def test_limits_approval_and_what_would_be_left_alone_are_reported() -> None:
     findings = missing(4, "topic→store")
-    waiting = [replace(one, cause=Cause.NOT_COMMITTED, evidence={"open": ["0:7"]}) for one in findings[:3]]
+    waiting = [replace(finding, cause=Cause.NOT_COMMITTED, evidence={"open": ["0:7"]}) for finding in findings[:3]]
     pipeline = replace(observing(), approval=Approval(above_actions=0))
     (some,) = unanswered_of(pipeline, [*waiting, findings[3]])
     (none,) = unanswered_of(pipeline, waiting)
@@ -107,10 +107,10 @@ def test_limits_approval_and_what_would_be_left_alone_are_reported() -> None:
 def test_of_very_many_keys_all_are_counted_and_the_first_are_looked_at() -> None:
     """The journal keeps so many findings of a window, and only so many of these are read."""
     keys = {("ledger→topic", "missing"): 2_000_000, ("topic→store", "missing"): 7}
-    found, unseen = unanswered(observing(), missing(3), keys, window_keys=5_000_000)
+    hop, unseen = unanswered(observing(), missing(3), keys, window_keys=5_000_000)
 
-    assert (found.keys, found.drafted, found.actions) == (2_000_000, 3, 3)
-    assert found.sentences()[:2] == [
+    assert (hop.keys, hop.drafted, hop.actions) == (2_000_000, 3, 3)
+    assert hop.sentences()[:2] == [
         "2,000,000 missing on ledger→topic: nothing is written, because the remedy is `report`",
         "`missing: produce` would send them into topic, from ledger: 3 actions at most for the first 3 of them",
     ]
@@ -122,9 +122,9 @@ def test_of_very_many_keys_all_are_counted_and_the_first_are_looked_at() -> None
 
 def test_the_most_frequent_reasons_are_reported_and_the_others_counted() -> None:
     refused = {Refusal.of_text(text): count for text, count in {"a": 1, "b": 5, "c": 1, "d": 2}.items()}
-    found = Unanswered(hop="ledger→topic", keys=9, suggestion=PRODUCE, drafted=9, refused=refused)
+    hop = Unanswered(hop="ledger→topic", keys=9, suggestion=PRODUCE, drafted=9, refused=refused)
 
-    assert found.sentences()[1:-1] == [
+    assert hop.sentences()[1:-1] == [
         "`missing: produce` would leave 5 keys alone: b",
         "`missing: produce` would leave 2 keys alone: d",
         "`missing: produce` would leave 1 key alone: a",
@@ -133,9 +133,9 @@ def test_the_most_frequent_reasons_are_reported_and_the_others_counted() -> None
 
 
 def test_where_no_remedy_is_suggested_the_reason_is_reported() -> None:
-    (found,) = unanswered_of(observing(), [finding_of("a", Verdict.MISMATCHED, "ledger→topic")])
+    (hop,) = unanswered_of(observing(), [finding_of("a", Verdict.MISMATCHED, "ledger→topic")])
 
-    assert found.sentences() == [
+    assert hop.sentences() == [
         "1 mismatched on ledger→topic: nothing is written, because the remedy is `report`. No remedy is suggested: a "
         "record can neither be changed in a topic nor taken out of it"
     ]

@@ -30,7 +30,7 @@ def test_a_key_that_its_source_has_with_different_values_is_not_written() -> Non
     draft = draft_plan(pipeline_of(), [lost], window_keys=1)
 
     assert draft.drafts == ()
-    assert [one.refusal for one in draft.refusals] == [
+    assert [refused.refusal for refused in draft.refusals] == [
         Refusal(
             RefusalCode.CONFLICT,
             "ledger has this key with different values; say which is right, then run the window again",
@@ -72,21 +72,21 @@ def test_a_record_is_not_sent_again_where_another_reader_deleted_the_key(
     assert isinstance(store, TablePoint)
     pipeline = replace(pipeline, points={**pipeline.points, "store": replace(store, version="version")})
     pipeline = with_lake(pipeline, semantics=semantics)
-    found = [finding_of("a", verdict, "topic→store"), finding_of("b", verdict, "topic→store")]
+    findings = [finding_of("a", verdict, "topic→store"), finding_of("b", verdict, "topic→store")]
     gone = finding_of("a", Verdict.VANISHED, "topic→lake")
-    assert [action.key for action in plan_actions(pipeline, found)] == ["a", "b"]
+    assert [action.key for action in plan_actions(pipeline, findings)] == ["a", "b"]
 
-    draft = draft_plan(pipeline, [*found, gone], window_keys=1000)
+    draft = draft_plan(pipeline, [*findings, gone], window_keys=1000)
 
-    assert [one.action.key for one in draft.drafts] == ["b"]
-    assert [(one.hop, one.refusal) for one in draft.refusals] == [("topic→store", IS_GONE)]
+    assert [drafted.action.key for drafted in draft.drafts] == ["b"]
+    assert [(refused.hop, refused.refusal) for refused in draft.refusals] == [("topic→store", IS_GONE)]
 
 
 def test_a_record_is_sent_again_to_a_reader_that_deleted_the_key_where_the_file_brings_it_back_there() -> None:
     back = Remedies(missing=Remedy.REPORT, duplicate=Remedy.REPORT, mismatched=Remedy.REPORT, vanished=Remedy.REDELIVER)
-    found = [finding_of("a", Verdict.MISSING, "topic→store"), finding_of("a", Verdict.VANISHED, "topic→lake")]
+    findings = [finding_of("a", Verdict.MISSING, "topic→store"), finding_of("a", Verdict.VANISHED, "topic→lake")]
 
-    (sent,) = plan_actions(with_lake(pipeline_of(), remedies=back), found)
+    (sent,) = plan_actions(with_lake(pipeline_of(), remedies=back), findings)
 
     assert (sent.remedy, sent.before.once) == (Remedy.REDELIVER, ("lake", "store"))
 
@@ -96,15 +96,15 @@ def test_a_reader_that_does_not_get_the_record_keeps_nothing_back(remedy: Remedy
     """Leave out a reader under `despite`, one of no replay topic, and a row written straight into the table."""
     pipeline = with_lake(pipeline_of(missing=remedy))
     hops = [replace(hop, redeliver_despite=("lake-loader",)) for hop in pipeline.hops]
-    found = [finding_of("a", Verdict.MISSING, "topic→store"), finding_of("a", Verdict.VANISHED, "topic→lake")]
+    findings = [finding_of("a", Verdict.MISSING, "topic→store"), finding_of("a", Verdict.VANISHED, "topic→lake")]
 
-    assert [action.remedy for action in plan_actions(replace(pipeline, hops=tuple(hops)), found)] == [remedy]
+    assert [action.remedy for action in plan_actions(replace(pipeline, hops=tuple(hops)), findings)] == [remedy]
 
 
 @pytest.mark.parametrize("remedy", [Remedy.REDELIVER, Remedy.UPSERT])
 def test_a_row_that_another_hop_into_its_table_calls_vanished_is_not_brought_back(remedy: Remedy) -> None:
     pipeline = pipeline_of(missing=remedy)
     direct = replace(pipeline.hops[1], source="ledger")
-    found = [finding_of("a", Verdict.MISSING, "topic→store"), finding_of("a", Verdict.VANISHED, "ledger→store")]
+    findings = [finding_of("a", Verdict.MISSING, "topic→store"), finding_of("a", Verdict.VANISHED, "ledger→store")]
 
-    assert plan_actions(replace(pipeline, hops=(*pipeline.hops, direct)), found) == []
+    assert plan_actions(replace(pipeline, hops=(*pipeline.hops, direct)), findings) == []

@@ -31,7 +31,7 @@ def effect(seq: int) -> Effect:
 
 
 ACTIONS = [action(seq) for seq in range(20)]
-ROWS = [{**vars(one), "remedy": one.remedy.value, "before": one.before_text} for one in ACTIONS]
+ROWS = [{**vars(drafted), "remedy": drafted.remedy.value, "before": drafted.before_text} for drafted in ACTIONS]
 PLANNED = pa.concat_tables([pa.Table.from_pylist(ROWS[:7], SCHEMA), pa.Table.from_pylist(ROWS[7:], SCHEMA)])
 
 

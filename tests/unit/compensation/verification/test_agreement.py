@@ -40,8 +40,8 @@ EVENTS = [
 def test_of_events_each_value_at_the_target_is_one_of_the_source(
     source: list[EndCopy], target: list[EndCopy], at_source: Verdict | None, at_target: Verdict | None
 ) -> None:
-    found = [broken_verdict(Semantics.EVENT, source, target, is_source_changed=at) for at in (True, False)]
-    assert found == [at_source, at_target]
+    verdicts = [broken_verdict(Semantics.EVENT, source, target, is_source_changed=at) for at in (True, False)]
+    assert verdicts == [at_source, at_target]
 
 
 VERSIONS = [
@@ -66,5 +66,5 @@ VERSIONS = [
 def test_of_versions_the_target_has_the_latest_of_the_source_or_a_later_one(
     source: list[EndCopy], target: list[EndCopy], at_source: Verdict | None, at_target: Verdict | None
 ) -> None:
-    found = [broken_verdict(Semantics.UPSERT, source, target, is_source_changed=at) for at in (True, False)]
-    assert found == [at_source, at_target]
+    verdicts = [broken_verdict(Semantics.UPSERT, source, target, is_source_changed=at) for at in (True, False)]
+    assert verdicts == [at_source, at_target]

@@ -29,7 +29,7 @@ def pipeline(*hops: tuple[str, str, str | None]) -> Pipeline:
         for name in names
         if name not in stores
     }
-    made = tuple(Hop(source=one, target=two, remedies=REPORT, where=where) for one, two, where in hops)
+    made = tuple(Hop(source=source, target=two, remedies=REPORT, where=where) for source, two, where in hops)
     return Pipeline(name="p", points={**stores, **topics}, hops=made)
 
 
@@ -101,13 +101,13 @@ def test_of_versions_the_latest_counts_that_no_tombstone_ended(
     copies: list[dict[str, Any]], offset: int | None
 ) -> None:
     hop = replace(pipeline(("topic", "store", None)).hops[0], semantics=Semantics.UPSERT)
-    found = copy_that_counts(copies, hop)
-    assert (None if found is None else found["offset"]) == offset
+    counted = copy_that_counts(copies, hop)
+    assert (None if counted is None else counted["offset"]) == offset
 
 
 def test_of_an_event_the_first_record_counts_that_passes_the_filter() -> None:
     hop = pipeline(("topic", "store", None)).hops[0]
     copies = [copy_at(3, 1), copy_at(1, 9, excluded_by=["topic→store"]), copy_at(2, 5)]
-    found = copy_that_counts(copies, hop)
-    assert found is not None
-    assert found["offset"] == 2
+    counted = copy_that_counts(copies, hop)
+    assert counted is not None
+    assert counted["offset"] == 2

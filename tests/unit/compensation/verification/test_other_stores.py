@@ -53,5 +53,5 @@ def test_each_key_that_was_sent_again_has_its_own_findings_and_no_others() -> No
         ),
         SentKey(sent=(sent("6"),), source=nothing, judged=frozenset(), doubled={}),
     ]
-    assert [one.sent for one in _sent_keys([sent("2")], [])] == [(sent("2"),)]
+    assert [sent_key.sent for sent_key in _sent_keys([sent("2")], [])] == [(sent("2"),)]
     assert list(_sent_keys([], findings)) == []

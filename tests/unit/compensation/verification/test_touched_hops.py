@@ -41,7 +41,7 @@ SHOP = Pipeline(
 
 def touched(hop: str, remedy: Remedy, target: str, pipeline: Pipeline = SHOP) -> dict[str, str]:
     """Return the hops that may be broken, each with the point whose rows the repair changes."""
-    return {one.hop.name: one.changed for one in touched_hops(pipeline, (hop, remedy, target))}
+    return {hop_touched.hop.name: hop_touched.changed for hop_touched in touched_hops(pipeline, (hop, remedy, target))}
 
 
 @pytest.mark.parametrize("remedy", [Remedy.UPSERT, Remedy.QUARANTINE])

@@ -141,18 +141,18 @@ def test_a_key_that_verify_found_twice_counts_until_it_is_whole(in_source: bool)
     other = {"key_hash": "b", "verdict": "matched", "row_hash": 2, "in_source": True, "target_copies": 1}
     doubled = {"key_hash": "a", "verdict": "duplicate", "row_hash": 1, "in_source": in_source, "target_copies": 3}
     before = result([matched, other] if in_source else [other])
-    found = finding(doubled, "open")
-    evidence = {**found.finding.evidence, "caused_by": "p"}
-    found = replace(found, finding=replace(found.finding, cause=Cause.REDELIVERED, evidence=evidence))
+    judged = finding(doubled, "open")
+    evidence = {**judged.finding.evidence, "caused_by": "p"}
+    judged = replace(judged, finding=replace(judged.finding, cause=Cause.REDELIVERED, evidence=evidence))
 
-    after = verified_result(before, [found])
+    after = verified_result(before, [judged])
 
     expected = result([doubled, other])
     assert (after.digest, after.counts.duplicate, after.counts.extra_copies) == (expected.digest, 1, 2)
     assert after.counts.matched == 1
     assert after.files["summary"]["duplicates_without_source"] == expected.files["summary"]["duplicates_without_source"]
     assert after.files["summary"]["expected_rows"] == 2
-    assert verified_result(before, [replace(found, outcome="repaired")]).digest == before.digest
+    assert verified_result(before, [replace(judged, outcome="repaired")]).digest == before.digest
 
 
 @pytest.mark.parametrize("in_source", [True, False])
@@ -162,11 +162,11 @@ def test_a_key_that_a_repair_for_another_hop_broke_counts_until_it_is_whole(verd
     other = {"key_hash": "b", "verdict": "matched", "row_hash": 2, "in_source": True, "target_copies": 1}
     broken = {"key_hash": "a", "verdict": verdict, "row_hash": 1, "in_source": in_source, "target_copies": 1}
     before = result([matched, other] if in_source else [other])
-    found = finding(broken, "open")
-    evidence = {**found.finding.evidence, "caused_by": "p"}
-    found = replace(found, finding=replace(found.finding, cause=Cause.CHANGED_BY_REPAIR, evidence=evidence))
+    judged = finding(broken, "open")
+    evidence = {**judged.finding.evidence, "caused_by": "p"}
+    judged = replace(judged, finding=replace(judged.finding, cause=Cause.CHANGED_BY_REPAIR, evidence=evidence))
 
-    after = verified_result(before, [found])
+    after = verified_result(before, [judged])
 
     expected = result([broken, other])
     assert (after.digest, getattr(after.counts, verdict), after.counts.matched) == (expected.digest, 1, 1)
@@ -174,4 +174,4 @@ def test_a_key_that_a_repair_for_another_hop_broke_counts_until_it_is_whole(verd
     assert summary["expected_rows"] == 2
     assert summary["differing_without_source"] == int(verdict != "unexpected" and not in_source)
     assert summary["unexpected_with_source"] == int(verdict == "unexpected" and in_source)
-    assert verified_result(before, [replace(found, outcome="repaired")]).digest == before.digest
+    assert verified_result(before, [replace(judged, outcome="repaired")]).digest == before.digest

@@ -69,7 +69,7 @@ _OTHERS = avro_record(
 _SCALARS = avro_record(
     "order", id="string", o=avro_record("o", lines={"type": "array", "items": "int"}), at="long", v="int"
 )
-_AVRO = {f"ids/{number}": one for number, one in enumerate((_ORDER, _NULLS, _TEXTS, _OTHERS, _SCALARS), 1)}
+_AVRO = {f"ids/{number}": schema for number, schema in enumerate((_ORDER, _NULLS, _TEXTS, _OTHERS, _SCALARS), 1)}
 _INTS, _TEXT = st.integers(-5, 10**6), st.sampled_from(["x", "y", "A", "", "A\x00", "ü", "[]", '[{"no":1}]'])
 _LONGS = st.one_of(_INTS, avro.LONGS)
 _AVRO_LINES: st.SearchStrategy[Any] = st.fixed_dictionaries(

@@ -24,6 +24,6 @@ def test_each_record_has_its_key(made: Any, value: Any, key: tuple[str, ...], ke
     shape = ValueShape(key=key, compare={}, key_layout=(KeyType.BIGINT,) * len(key), format=made)
     whole = batch([json.dumps(value).encode()] * count, [(7, 0, at) for at in (2, 3, 4)[:count]])
     decoded = decode_values(whole, shape)
-    assert [json.loads(one)[-1] for one in decoded["key"]] == keys[:count]
+    assert [json.loads(text)[-1] for text in decoded["key"]] == keys[:count]
     assert decoded["is_tombstone"].to_list() == [False] * count
     assert decoded["excluded_by"].to_list() == [[]] * count

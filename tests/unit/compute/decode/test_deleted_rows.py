@@ -81,7 +81,8 @@ def test_no_row_is_written_of_such_a_record(name: str) -> None:
 def test_a_boolean_is_a_mark_too_and_a_part_of_that_name_is_none() -> None:
     shape = ValueShape(key=("$.id",), compare={"n": "int"}, format=format_of(point_of("json")), keeps_tombstones=True)
     values: list[bytes | None] = [
-        json.dumps(one).encode() for one in ({"id": "a", "__deleted": True}, {"id": "b", "x": {"__deleted": "true"}})
+        json.dumps(deleted).encode()
+        for deleted in ({"id": "a", "__deleted": True}, {"id": "b", "x": {"__deleted": "true"}})
     ]
 
     assert decode_values(batch(values), shape)["is_tombstone"].to_list() == [True, False]
@@ -104,8 +105,8 @@ def test_the_number_one_is_no_mark(name: str, kind: str, mark: Any, deletes: boo
     text = ValueSchema(text=json.dumps(schema)) if name == "avro" else None
     point = TopicPoint(name="orders", connection="log", topic="orders", key=("$.id",), value=name, schema=text)
     shape = ValueShape(key=("$.id",), compare={"n": "int"}, format=format_of(point), keeps_tombstones=True)
-    one = {"id": "a", "n": 5, "__deleted": mark}
-    value = body(schema, one) if name == "avro" else json.dumps(one).encode()
+    marked = {"id": "a", "n": 5, "__deleted": mark}
+    value = body(schema, marked) if name == "avro" else json.dumps(marked).encode()
 
     for records in (batch([value]), batch([value] * 50)):
         decoded = decode_values(records, shape)

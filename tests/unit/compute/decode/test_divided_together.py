@@ -46,7 +46,7 @@ def _rows(values: list[bytes | None], path: tuple[str, ...], kinds: tuple[KeyTyp
     if together:
         return decode_values(shape.elements.divided(batch(values), shape.fields).batch, shape).rows()
     divided = [shape.elements.divided(batch([value]), shape.fields).batch for value in values]
-    return [row for one in divided for row in record_values._decode_one_by_one(one, shape).rows()]
+    return [row for part in divided for row in record_values._decode_one_by_one(part, shape).rows()]
 
 
 _SCALARS: st.SearchStrategy[Any] = st.one_of(
@@ -111,8 +111,8 @@ def _dumped(value: Any, draw: st.DrawFn, spaces: tuple[str, str]) -> str:
 def test_records_are_divided_together_as_each_alone(path: tuple[str, ...], data: st.DataObject) -> None:
     kinds = data.draw(st.sampled_from([(KeyType.STRING, KeyType.BIGINT), (), (KeyType.STRING, KeyType.STRING)]))
     values = data.draw(st.lists(_texts(path), min_size=1, max_size=6))
-    found = [_rows(values, path, kinds, together=together) for together in (True, False)]
-    assert found[0] == found[1]
+    readings = [_rows(values, path, kinds, together=together) for together in (True, False)]
+    assert readings[0] == readings[1]
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_records_are_divided_together_as_each_alone(path: tuple[str, ...], data:
         (b"[1]", True),
         (b"", True),
     ],
-    ids=lambda one: str(one)[:40],
+    ids=lambda value: str(value)[:40],
 )
 def test_what_is_usual_is_not_left(value: bytes, is_left: bool) -> None:
     divided = divide_json(pa.array([value], pa.binary()), ("lines",), {"id", "lines", "more", "note"})

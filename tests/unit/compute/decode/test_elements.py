@@ -86,7 +86,7 @@ def _avro(record: Mapping[str, Any]) -> tuple[ValueFormat, bytes]:
     fields = [{"name": "id", "type": "string"}, {"name": "at", "type": "long"}, {"name": "o", "type": lines}]
     schema = {"type": "record", "name": "r", "fields": fields}
     body = io.BytesIO()
-    numbers = [{**one, "n": float(one["n"]) if "n" in one else None} for one in record["o"]["lines"]]
+    numbers = [{**element, "n": float(element["n"]) if "n" in element else None} for element in record["o"]["lines"]]
     fastavro.schemaless_writer(body, fastavro.parse_schema(dict(schema)), {**record, "o": {"lines": numbers}})
     return AvroFormat(FileSchema(json.dumps(schema))), body.getvalue()
 
@@ -113,10 +113,10 @@ def _avro(record: Mapping[str, Any]) -> tuple[ValueFormat, bytes]:
 def test_what_has_no_elements_is_nothing_or_undecodable(value: Any, problems: list[str | None]) -> None:
     shape = _shape()
     frame = decode_values(_divided([json.dumps(value).encode()], shape), shape)
-    found = frame["problem"].to_list()
-    assert [problem is None for problem in found] == [problem is None for problem in problems]
+    actual = frame["problem"].to_list()
+    assert [problem is None for problem in actual] == [problem is None for problem in problems]
     if len(problems) == 1:
-        assert found == problems
+        assert actual == problems
 
 
 HUGE = "1e99999999999999999999"
@@ -137,7 +137,7 @@ DEEP = "value is nested more than 200 deep"
 )
 def test_no_text_in_place_of_the_elements_stops_the_reading(lines: str, problem: str | None) -> None:
     shape = _shape()
-    values: list[bytes | None] = [json.dumps(_record(one)).encode() for one in (LINES[:1], lines)]
+    values: list[bytes | None] = [json.dumps(_record(some)).encode() for some in (LINES[:1], lines)]
 
     assert decode_values(_divided(values, shape), shape)["problem"].to_list() == [None, problem]
 

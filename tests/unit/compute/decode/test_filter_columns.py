@@ -51,9 +51,9 @@ def conditions(draw: st.DrawFn) -> str:
     terms = []
     for column in draw(st.lists(st.sampled_from([*TYPES]), min_size=1, max_size=2)):
         usable = [text for text in OPERATORS if text[0] not in "<>" or column not in UNORDERED]
-        one = draw(st.sampled_from(LITERALS[column]))
-        other = draw(st.sampled_from([text for text in LITERALS[column] if (text[0] == "'") is (one[0] == "'")]))
-        terms.append(f"{column} " + draw(st.sampled_from(usable)).format(one, other))
+        first = draw(st.sampled_from(LITERALS[column]))
+        other = draw(st.sampled_from([text for text in LITERALS[column] if (text[0] == "'") is (first[0] == "'")]))
+        terms.append(f"{column} " + draw(st.sampled_from(usable)).format(first, other))
     return " and ".join(terms)
 
 

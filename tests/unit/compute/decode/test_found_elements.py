@@ -110,10 +110,10 @@ def test_usual_elements_are_found_together_each_with_its_record(name: str) -> No
     elements = asked.elements
     assert elements is not None
     assert isinstance(elements.format, DividingFormat)
-    found = elements.format.find_elements(placed(values), PATH, [path_of(place) for place in asked.read_places])
+    answer = elements.format.find_elements(placed(values), PATH, [path_of(place) for place in asked.read_places])
     is_found = [True, False, not name.startswith("debezium"), True, False, True]
-    assert found.is_found.tolist() == is_found
-    assert found.counts.tolist() == [3, 0, 0, 1, 0, 2]
+    assert answer.is_found.tolist() == is_found
+    assert answer.counts.tolist() == [3, 0, 0, 1, 0, 2]
     rows = together(values, asked)
     assert rows == alone(values, asked)
     assert [offset for offset, _ in rows] == [0, 0, 0, 1, 3, 4, 5, 5]
@@ -168,9 +168,9 @@ def test_more_elements_than_a_body_has_bytes_are_left() -> None:
     schema = avro_record("r", id="string", lines={"type": "array", "items": "null"}, tail="string")
     form = AvroFormat(avro.Schemas({"ids/1": schema}))
     values = [avro.prefix(1) + b"\x02A" + b"\x04" * blocks + b"\x00\x14" + b"t" * 10 for blocks in (20, 5)]
-    found = form.find_elements(placed([*values]), ("lines",), [("id",)])
-    assert found.is_found.tolist() == [False, True]
-    assert found.counts.tolist() == [0, 10]
+    answer = form.find_elements(placed([*values]), ("lines",), [("id",)])
+    assert answer.is_found.tolist() == [False, True]
+    assert answer.counts.tolist() == [0, 10]
 
 
 @pytest.mark.parametrize("name", ["debezium", "debezium without schema"])
@@ -190,8 +190,8 @@ def test_events_of_no_known_kind_are_no_elements_and_no_copies_of_keys_of_severa
     asked = shape(ChangeEventFormat())
     whole = replace(asked, elements=None, key=("$.id", "$.v"), format=ChangeEventFormat())
     problem = "value is a change event of an unknown kind (its op is none of c, u, d, r, t, m)"
-    for one in (asked, whole):
-        frame = decode_records(placed([json.dumps(event).encode()] * 2), one).frame
+    for read_shape in (asked, whole):
+        frame = decode_records(placed([json.dumps(event).encode()] * 2), read_shape).frame
         assert frame["problem"].to_list() == [problem] * 2
 
 

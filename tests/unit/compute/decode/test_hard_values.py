@@ -328,7 +328,7 @@ def test_a_text_that_is_no_count_is_no_moment(text: str) -> None:
 @pytest.mark.parametrize("literal", ["1.5", '"5"', "1.0", "-0", "1e3", "null", "true"])
 def test_what_is_no_integer_is_no_moment_of_connect_and_stops_nothing(literal: str) -> None:
     fields = _fields([_named("int64", "io.debezium.time.MicroTimestamp")])
-    values = [_enveloped(fields, b'{"id":"A","a":%s}' % one.encode()) for one in ("7", literal, literal)]
+    values = [_enveloped(fields, b'{"id":"A","a":%s}' % text.encode()) for text in ("7", literal, literal)]
     for more in ({"compare": {"a": "timestamp"}}, {"compare": {}, "version": "$.a"}):
         held([*values], ValueShape(key=("$.id",), format=ConnectFormat(), **more))
 
@@ -350,9 +350,9 @@ def test_a_payload_is_as_deep_as_it_is_in_its_envelope(depth: int, escaped: byte
     row = b'{"id":"%s","x":%%s}' % escaped
     deep = [row % b"1", row % (b"[" * depth + b"]" * depth), row % (b"[" * depth + b"]" * depth)]
     fields = _fields([{"field": "a", "type": "string"}])
-    values = [_enveloped(fields, one) for one in deep]
+    values = [_enveloped(fields, value) for value in deep]
     held([*values, *values], ValueShape(key=("$.id",), compare={"a": "string"}, format=ConnectFormat()))
-    events = [_event(one, "c") for one in deep]
+    events = [_event(value, "c") for value in deep]
     held([*events, *events], ValueShape(key=("$.id",), compare={"a": "string"}, format=ChangeEventFormat()))
 
 

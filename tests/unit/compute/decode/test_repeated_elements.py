@@ -23,7 +23,9 @@ def frame(*copies: Copy) -> pl.DataFrame:
             pl.Series("partition", [0] * len(copies), dtype=pl.Int32),
             pl.Series("offset", offsets, dtype=pl.Int64),
             pl.Series("key", keys, dtype=pl.String),
-            pl.Series("version", [None if one is None else Decimal(one) for one in versions], dtype=VERSION),
+            pl.Series(
+                "version", [None if version is None else Decimal(version) for version in versions], dtype=VERSION
+            ),
             pl.Series("c:a", values, dtype=pl.String),
             pl.Series("excluded_by", filters, dtype=pl.List(pl.String)),
         ]
@@ -32,8 +34,8 @@ def frame(*copies: Copy) -> pl.DataFrame:
 
 def left(*copies: Copy) -> tuple[list[str | None], list[str]]:
     """Return the values of the copies that are left, and the keys that could not be read."""
-    found = one_of_each(frame(*copies))
-    return found.copies["c:a"].to_list(), found.unreadable["key"].to_list()
+    elements = one_of_each(frame(*copies))
+    return elements.copies["c:a"].to_list(), elements.unreadable["key"].to_list()
 
 
 def test_elements_of_other_records_and_keys_are_left_alone() -> None:
@@ -86,12 +88,12 @@ _COPIES = st.lists(
 @given(_COPIES)
 def test_a_key_of_a_record_is_a_copy_or_cannot_be_read(copies: list[Copy]) -> None:
     """Each once, in the order of the log, whatever the order of the elements."""
-    found = one_of_each(frame(*copies))
-    kept, bad = (list(part.select("offset", "key").iter_rows()) for part in (found.copies, found.unreadable))
+    elements = one_of_each(frame(*copies))
+    kept, bad = (list(part.select("offset", "key").iter_rows()) for part in (elements.copies, elements.unreadable))
     assert sorted(kept + bad) == sorted({copy[:2] for copy in copies})
     for offset, key in kept:
         of_key = [copy for copy in copies if copy[:2] == (offset, key)]
-        [left_one] = found.copies.filter((pl.col("offset") == offset) & (pl.col("key") == key)).to_dicts()
+        [left_one] = elements.copies.filter((pl.col("offset") == offset) & (pl.col("key") == key)).to_dicts()
         best = _best(of_key)
         assert best is not None
         assert (left_one["c:a"], left_one["excluded_by"]) == best

@@ -114,14 +114,14 @@ ODD = LEAF | st.just(b'"\xff"') | st.just(b'"\xc3') | st.text().map(lambda text:
 @st.composite
 def rows(draw: st.DrawFn) -> list[bytes | None]:
     """Draw values of two layouts: most leaves are usual, some rows are no objects."""
-    found: list[bytes | None] = []
+    drawn: list[bytes | None] = []
     for _ in range(draw(st.integers(1, 8))):
         leaves = [leaf.encode() for leaf in GOOD]
         for at in draw(st.lists(st.integers(0, len(leaves) - 1), max_size=2)):
             leaves[at] = draw(ODD)
         layout = LAYOUT.encode() if draw(st.booleans()) else LAYOUT.replace(", ", ",").encode()
-        found.append(draw(st.sampled_from([layout % tuple(leaves)] * 9 + [None])))
-    return found
+        drawn.append(draw(st.sampled_from([layout % tuple(leaves)] * 9 + [None])))
+    return drawn
 
 
 WIDE = [
@@ -153,10 +153,10 @@ def views(values: list[bytes | None], padding: bytes) -> pa.Array:  # type: igno
         starts.append(len(content))
         content += value or b""
     lengths = np.array([-1 if value is None else len(value) for value in values], dtype=np.int32)
-    found: pa.Array[Any] = Blobs(starts=np.array(starts, dtype=np.int32), lengths=lengths).views(
+    column: pa.Array[Any] = Blobs(starts=np.array(starts, dtype=np.int32), lengths=lengths).views(
         Content(content + padding)
     )
-    return found
+    return column
 
 
 @settings(max_examples=examples(500), deadline=None)
@@ -367,11 +367,11 @@ def test_nothing_outside_the_content_is_read(values: list[bytes], guard: bytes, 
         starts, lengths = np.array(spans, dtype=np.int32).T.copy()
         odd = ValueColumn(content=Content(b""), blobs=Blobs(starts=starts, lengths=lengths))
         odd.content.bytes = whole[len(around) : len(whole) - len(around)]
-        found = match_layout(
+        answer = match_layout(
             learn_layout(usual), odd, np.arange(len(spans)), {0: LeafRule(TEXT | NUMBER), 3: LeafRule(NUMBER | NULL)}
         )
-        blobs = [leaf.blobs for leaf in found.leaves.values()]
-        return [found.rows.tolist(), [(one.starts.tolist(), one.lengths.tolist()) for one in blobs]]
+        blobs = [leaf.blobs for leaf in answer.leaves.values()]
+        return [answer.rows.tolist(), [(blob.starts.tolist(), blob.lengths.tolist()) for blob in blobs]]
 
     with bounds_checked(json_scan):
         alone = matched(b"")

@@ -81,9 +81,9 @@ def test_a_simple_avro_key_is_the_key_as_a_whole_and_a_record_is_none() -> None:
         prefix(4) + body(MAYBE, None),
         prefix(1) + body(RECORD, {"region": "EU", "id": "A7"}),
     ]
-    found = named(avro(), "kafka.key", list(keys))
-    assert found[:4] == [("70", None), ("Ä7", None), ("x", None), (None, "key is null")]
-    assert found[4][0] is None
+    named_keys = named(avro(), "kafka.key", list(keys))
+    assert named_keys[:4] == [("70", None), ("Ä7", None), ("x", None), (None, "key is null")]
+    assert named_keys[4][0] is None
 
 
 def test_a_schema_file_describes_keys_without_a_prefix() -> None:

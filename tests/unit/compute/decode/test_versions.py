@@ -28,8 +28,8 @@ def batch(rows: list[tuple[bytes | None, bytes | None, list[dict[str, Any]]]]) -
     )
 
 
-def values(*found: bytes | None) -> pa.RecordBatch:
-    return batch([(b"k", value, []) for value in found])
+def values(*contents: bytes | None) -> pa.RecordBatch:
+    return batch([(b"k", value, []) for value in contents])
 
 
 def test_both_decoders_read_the_same_version_of_a_record() -> None:

@@ -51,8 +51,8 @@ def read(storage: Storage, *files: IndexFile, is_upsert: bool = True) -> list[tu
 
 
 def highest(storage: Storage, *files: IndexFile) -> list[int]:
-    found = highest_versions(storage, files, KEY)
-    return found["version"].cast(pl.Int64).to_list()
+    frame = highest_versions(storage, files, KEY)
+    return frame["version"].cast(pl.Int64).to_list()
 
 
 def test_versions_of_another_field_are_none_and_left_out_once_a_window_has_the_key_by_the_field_of_now(

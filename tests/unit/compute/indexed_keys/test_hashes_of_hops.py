@@ -43,7 +43,9 @@ def stored(frame: pl.DataFrame, *, has_versions: bool) -> pl.DataFrame:
 
 def file_of(storage: Storage, window: int, frame: pl.DataFrame, *sets: dict[str, str], has_versions: bool) -> IndexFile:
     run = stored(frame, has_versions=has_versions)
-    others = [(one, stored(hashed_by(frame, one, is_topic=True), has_versions=has_versions)) for one in sets]
+    others = [
+        (columns, stored(hashed_by(frame, columns, is_topic=True), has_versions=has_versions)) for columns in sets
+    ]
     noted = with_reading(with_hashes_of_hops(run, others), ALL, "$.v").with_columns(window=pl.lit(window, pl.Int32))
     return IndexFile(path=write_index_file(storage, "p/index/t", [noted]), windows=(window,))
 
@@ -59,13 +61,15 @@ def test_a_hop_reads_the_hash_of_its_own_columns(tmp_path: Path, has_versions: b
     storage, frame = Storage(root=str(tmp_path)), copies(("a", "1", 1), ("b", "2", 1), ("b", "3", 2))
     file = file_of(storage, 0, frame, AMOUNT, REGION, has_versions=has_versions)
     of_sets = {"all": ALL, "amount": AMOUNT, "region": REGION}
-    found = {name: read(storage, [file], one, is_upsert=has_versions) for name, one in of_sets.items()}
-    for name, one in of_sets.items():
-        first, second, last = hashed_by(frame, one, is_topic=True)["row_hash"].to_list()
+    read_back = {
+        name: read(storage, [file], named_columns, is_upsert=has_versions) for name, named_columns in of_sets.items()
+    }
+    for name, columns in of_sets.items():
+        first, second, last = hashed_by(frame, columns, is_topic=True)["row_hash"].to_list()
         expected = [(first, first), (second, last)] if has_versions else [(first, None), (second, None)]
-        assert sorted(found[name], key=repr) == sorted(expected, key=repr), name  # in the order of the keys' hashes
-    assert found["region"][0][0] == found["region"][1][0]
-    assert found["all"] != found["amount"] != found["region"]
+        assert sorted(read_back[name], key=repr) == sorted(expected, key=repr), name  # in the order of the keys' hashes
+    assert read_back["region"][0][0] == read_back["region"][1][0]
+    assert read_back["all"] != read_back["amount"] != read_back["region"]
 
 
 def test_what_a_run_does_not_have_for_a_hop_is_not_known(tmp_path: Path) -> None:

@@ -70,12 +70,12 @@ def test_a_copy_that_a_filter_excluded_by_another_type_may_pass_by_the_one_of_no
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "other"),
     [("a != 1", "a <> 1"), ("a in (1)", "a = 1"), ("a not in (1)", "a != 1"), ("a in (1, 2)", "a IN (2,1, 2)"),
      ("a is  NULL and b > 1", "b>1 and a is null")],
 )  # fmt: skip
-def test_two_spellings_of_a_comparison_are_one_filter(one: str, other: str) -> None:
-    assert filter_digest(one) == filter_digest(other)
+def test_two_spellings_of_a_comparison_are_one_filter(first: str, other: str) -> None:
+    assert filter_digest(first) == filter_digest(other)
 
 
 def test_comparisons_that_differ_are_several_filters() -> None:

@@ -37,22 +37,22 @@ def test_a_run_of_events_has_the_first_original_copy_of_each_key_and_its_produce
     run = build_key_run(LOG, has_versions=False)
 
     assert run.select(HASH).equals(run.select(HASH).sort(HASH))
-    found = first_copies(run, is_later=True).sort("place")
-    assert dict(found.schema) == ELSEWHERE
+    of_run = first_copies(run, is_later=True).sort("place")
+    assert dict(of_run.schema) == ELSEWHERE
     columns = ("place", "is_replay", "is_later", "producer_id", "producer_epoch", "sequence")
-    assert found.select(columns).rows() == [("0:4", False, True, None, None, None), ("0:5", False, True, 9, 1, 2)]
+    assert of_run.select(columns).rows() == [("0:4", False, True, None, None, None), ("0:5", False, True, 9, 1, 2)]
 
 
 def test_a_run_of_versions_has_the_latest_too() -> None:
     run = build_key_run(LOG, has_versions=True)
 
-    found = (
+    of_run = (
         first_and_latest_copies(run, is_later=False)
         .sort("place")
         .select("place", "row_hash", "version", "is_tombstone")
     )
     assert len(run) == 2
-    assert found.rows() == [("0:4", 1, 2, None), ("0:5", 8, None, None), ("0:9", 9, None, True)]
+    assert of_run.rows() == [("0:4", 1, 2, None), ("0:5", 8, None, None), ("0:9", 9, None, True)]
     assert len(first_copies(run, is_later=False)) == 2
 
 
@@ -66,9 +66,9 @@ def test_a_run_has_the_highest_version_and_the_record_without_one_that_came_afte
         {"key": "b", "offset": 8, "row_hash": 5},
         {"key": "b", "offset": 9, "row_hash": 6, "version": 1},
     )
-    found = first_and_latest_copies(build_key_run(log, has_versions=True), is_later=False).sort("place")
+    of_run = first_and_latest_copies(build_key_run(log, has_versions=True), is_later=False).sort("place")
 
-    assert found.select("place", "row_hash", "version").rows() == [
+    assert of_run.select("place", "row_hash", "version").rows() == [
         ("0:4", 2, 2),
         ("0:6", 4, None),
         ("0:8", 5, None),
@@ -99,9 +99,9 @@ def test_elements_of_one_record_that_contradict_each_other_leave_no_value(has_ve
 def test_a_run_of_an_older_version_is_read_and_lacks_columns_as_null() -> None:
     old = build_key_run(LOG, has_versions=False).select(*HASH, "place", "is_replay", "row_hash")
 
-    for found in (first_copies(old, is_later=False), first_and_latest_copies(old, is_later=False)):
-        assert dict(found.schema) == ELSEWHERE
-        assert found["producer_id"].null_count() == found["version"].null_count() == 2
+    for of_run in (first_copies(old, is_later=False), first_and_latest_copies(old, is_later=False)):
+        assert dict(of_run.schema) == ELSEWHERE
+        assert of_run["producer_id"].null_count() == of_run["version"].null_count() == 2
 
 
 def test_runs_of_both_kinds_are_read_together() -> None:
@@ -137,9 +137,9 @@ def test_the_latest_version_of_a_key_is_known_whichever_filters_exclude_it() -> 
         {"key": "b", "offset": 4, "version": 1, "excluded_by": ["y→z"]},
     )
 
-    found = first_and_latest_copies(build_key_run(log, has_versions=True), is_later=False)
+    of_run = first_and_latest_copies(build_key_run(log, has_versions=True), is_later=False)
 
-    latest = found.sort("version").unique("key_hi", keep="last").sort("place")
+    latest = of_run.sort("version").unique("key_hi", keep="last").sort("place")
     assert latest.select("place", "version").rows() == [("0:2", 5), ("0:3", 5)]
 
 

@@ -115,6 +115,6 @@ def test_a_row_that_is_laid_out_keeps_its_versions_and_positions() -> None:
     )
 
     rows = window_rows(log, pl.DataFrame(schema=REPLAYS), has_versions=True)
-    found = first_and_latest_copies(run_of(stored_run(with_reading(rows, {}, None), 3)), is_later=False)
+    copies = first_and_latest_copies(run_of(stored_run(with_reading(rows, {}, None), 3)), is_later=False)
 
-    assert found.select("place", "row_hash", "version").rows() == [("0:5", 7, Decimal("1.5")), ("1:2", 8, MOMENTS - 1)]
+    assert copies.select("place", "row_hash", "version").rows() == [("0:5", 7, Decimal("1.5")), ("1:2", 8, MOMENTS - 1)]

@@ -72,10 +72,10 @@ def bucket(
 
 def _written(target: Sequence[Row], replays: Sequence[tuple[str, str]]) -> list[Row]:
     committed = sorted((row for row in target if not row.get("is_aborted")), key=lambda row: row["offset"])
-    found: list[Row] = []
+    rows: list[Row] = []
     for plan, key in dict.fromkeys(replays):
         own = [row for row in committed if (row.get("replay_plan"), row["key"]) == (plan, key)]
-        found += [
+        rows += [
             {
                 "plan": plan,
                 "key": key,
@@ -85,7 +85,7 @@ def _written(target: Sequence[Row], replays: Sequence[tuple[str, str]]) -> list[
             }
             for row in own[: replays.count((plan, key))]
         ]
-    return found
+    return rows
 
 
 def one(key: str, offset: int, row_hash: int = OLD, **more: Any) -> Row:

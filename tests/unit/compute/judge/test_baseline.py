@@ -21,8 +21,8 @@ def marked(baseline: Baseline) -> list[tuple[str, str | None]]:
         {"verdict": [MISSING, UNEXPECTED, MATCHED], "hint": [None] * 3, "time": [None] * 3},
         schema={"verdict": pl.String, "hint": pl.String, "time": pl.Datetime("us", "UTC")},
     )
-    found: list[tuple[str, str | None]] = mark_before_baseline(judged, baseline).select("verdict", "hint").rows()
-    return found
+    answers: list[tuple[str, str | None]] = mark_before_baseline(judged, baseline).select("verdict", "hint").rows()
+    return answers
 
 
 @pytest.mark.parametrize(
@@ -39,8 +39,8 @@ def marked(baseline: Baseline) -> list[tuple[str, str | None]]:
 def test_a_key_without_a_time_is_older_than_a_baseline_where_its_table_is_read_first(
     baseline: Baseline, verdicts: list[str]
 ) -> None:
-    found = marked(baseline)
-    assert [verdict for verdict, _ in found] == verdicts
-    assert [hint for _, hint in found] == [
+    answers = marked(baseline)
+    assert [verdict for verdict, _ in answers] == verdicts
+    assert [hint for _, hint in answers] == [
         Cause.OLDER_THAN_LOG.value if verdict == UNKNOWN else None for verdict in verdicts
     ]

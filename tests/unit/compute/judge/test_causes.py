@@ -72,13 +72,13 @@ def finding(
     known = HopContext(
         hop=hop, source_kind=left, target_kind=right, source=source_frame, target=target_frame, **context
     )
-    found = explain(judged, known)
+    explained = explain(judged, known)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("makewhole.compute.judge.key_copies._MOST_HELD", 0)  # as of a key with very many copies
-        assert explain(judged, known).equals(found)
-    assert dict(found.schema) == FINDINGS
-    assert len(found) == 1
-    row = found.row(0, named=True)
+        assert explain(judged, known).equals(explained)
+    assert dict(explained.schema) == FINDINGS
+    assert len(explained) == 1
+    row = explained.row(0, named=True)
     return row | {"evidence": json.loads(row["evidence"])}
 
 
@@ -103,7 +103,7 @@ def finding(
         (
             "ledger→topic",
             [{}],
-            [{**one, "producer_id": -1} for one in IN_ONE_RECORD],
+            [{**element, "producer_id": -1} for element in IN_ONE_RECORD],
             {},
             "duplicate",
             "application_resend",
@@ -112,7 +112,7 @@ def finding(
         ("topic→store", IN_ONE_RECORD, [{}, {}], {}, "duplicate", "upstream_duplicate"),
         (
             "topic→store",
-            [{**one, "is_aborted": True} for one in IN_ONE_RECORD] + [{}],
+            [{**element, "is_aborted": True} for element in IN_ONE_RECORD] + [{}],
             [{}] * 3,
             {},
             "duplicate",
@@ -169,18 +169,18 @@ def finding(
 def test_each_verdict_has_the_cause_that_its_evidence_carries(
     hop: str, source: list[Any], target: list[Any], context: dict[str, Any], verdict: str, cause: str
 ) -> None:
-    found = finding(source, target, hop, **context)
+    judged = finding(source, target, hop, **context)
 
-    assert (found["verdict"], found["cause"], found["hop"], found["key"]) == (verdict, cause, hop, "a")
+    assert (judged["verdict"], judged["cause"], judged["hop"], judged["key"]) == (verdict, cause, hop, "a")
 
 
 def test_a_key_that_the_group_has_not_reached_is_not_yet_consumed() -> None:
     unconsumed = frame([{}], PointKind.TOPIC).select(*HASHES)
 
-    found = finding([{}], [], unsettled=True, unconsumed=unconsumed, committed={0: 0})
+    judged = finding([{}], [], unsettled=True, unconsumed=unconsumed, committed={0: 0})
 
-    assert (found["verdict"], found["cause"]) == ("pending", "not_yet_consumed")
-    assert found["evidence"]["group_committed"] == {"0": 0}
+    assert (judged["verdict"], judged["cause"]) == ("pending", "not_yet_consumed")
+    assert judged["evidence"]["group_committed"] == {"0": 0}
 
 
 def test_evidence_names_places_identity_and_values() -> None:
@@ -305,9 +305,9 @@ def test_an_absence_is_explained_by_what_happened_to_the_log(
 ) -> None:
     keys = frame([{}], PointKind.LEDGER).select(*HASHES) if is_truncated else empty(HASHES)
 
-    found = finding([{}], target, "ledger→topic", target_log=log, truncated=keys)
+    judged = finding([{}], target, "ledger→topic", target_log=log, truncated=keys)
 
-    assert (found["verdict"], found["cause"]) == ("missing", cause)
+    assert (judged["verdict"], judged["cause"]) == ("missing", cause)
 
 
 class Numbering:
@@ -344,13 +344,13 @@ def test_a_pending_key_names_the_transaction_that_it_waits_for(kind: IncidentKin
     behind = incident(kind, lo=40, last_timestamp_ms=-1, **detail)
     tail = frame([{"place": "0:5"}], PointKind.TOPIC).select(*HASHES, "place")
 
-    found = finding(
+    judged = finding(
         [{}], [], "ledger→topic", unsettled=True, open_copies=tail, target_log=LogHistory(transactions=(ours, behind))
     )
 
-    assert (found["verdict"], found["cause"]) == ("pending", "in_flight")
-    assert found["evidence"]["open"] == ["0:5"]
-    assert found["evidence"]["transactions"] == [
+    assert (judged["verdict"], judged["cause"]) == ("pending", "in_flight")
+    assert judged["evidence"]["open"] == ["0:5"]
+    assert judged["evidence"]["transactions"] == [
         detail
         | {
             "partition": 0,
@@ -368,10 +368,10 @@ def test_what_a_group_does_not_reach_for_too_long_names_the_group_and_where_it_s
     unconsumed = frame([{}], PointKind.TOPIC).select(*HASHES)
     waiting = unconsumed.with_columns(pl.lit(SINCE).alias("since"))
 
-    found = finding([{}], [], group="loader", unconsumed=unconsumed, committed={0: 0}, waiting=waiting)
+    judged = finding([{}], [], group="loader", unconsumed=unconsumed, committed={0: 0}, waiting=waiting)
 
-    assert (found["verdict"], found["cause"]) == ("missing", "not_consumed")
-    evidence = found["evidence"]
+    assert (judged["verdict"], judged["cause"]) == ("missing", "not_consumed")
+    evidence = judged["evidence"]
     assert (evidence["group"], evidence["group_committed"]) == ("loader", {"0": 0})
     assert evidence["waiting_since"] == SINCE.isoformat()
 
@@ -385,7 +385,7 @@ def test_what_stays_in_an_open_transaction_for_too_long_names_its_place() -> Non
     held = frame([{}], PointKind.TOPIC).with_columns(pl.lit("0:7").alias("place"))
     open_copies = pl.concat([empty(TAIL), held.select(name for name in TAIL if name in held.columns)], how="diagonal")
 
-    found = finding([{}], [], "ledger→topic", open_copies=open_copies)
+    judged = finding([{}], [], "ledger→topic", open_copies=open_copies)
 
-    assert (found["verdict"], found["cause"]) == ("missing", "not_committed")
-    assert found["evidence"]["open"] == ["0:7"]
+    assert (judged["verdict"], judged["cause"]) == ("missing", "not_committed")
+    assert judged["evidence"]["open"] == ["0:7"]

@@ -279,7 +279,7 @@ def test_the_columns_to_read_are_those_that_order_and_distinguish_the_rows() -> 
         "time",
         "place",
     ]
-    assert [{*one} ^ {*ends[0]} & {*ends[1]} for one in ends] == [{"time"}, {"place"}]
+    assert [{*end} ^ {*ends[0]} & {*ends[1]} for end in ends] == [{"time"}, {"place"}]
 
 
 # Few halves: different keys share one of them, and both ends of the numbers are among them.

@@ -68,4 +68,4 @@ def test_evidence_has_each_commit_once() -> None:
 
     evidence = known.evidence([(0, 1), (0, 2), (0, 11)])["copier_commits"]
 
-    assert [(one["lo"], one["hi"], one["producer_id"]) for one in evidence] == [(0, 10, None), (10, 20, 7)]
+    assert [(commit["lo"], commit["hi"], commit["producer_id"]) for commit in evidence] == [(0, 10, None), (10, 20, 7)]

@@ -33,8 +33,8 @@ Records = Sequence[tuple[str | None, str | None]]
 def known(records: Records, *rows: tuple[str | None, str | None], key: str = "K", **more: Any) -> BucketInput:
     """Return a key with records, and rows of (count, sum)."""
     copies = [{"key": key, "offset": offset, "is_tombstone": False} for offset, _ in enumerate(records)]
-    found = [{"key": key, "offset": offset} for offset, _ in enumerate(rows)]
-    made = bucket(copies, found, target_is_topic=False, **more)
+    stored = [{"key": key, "offset": offset} for offset, _ in enumerate(rows)]
+    made = bucket(copies, stored, target_is_topic=False, **more)
     names = [pl.Series(name, values, dtype=pl.String) for name, values in _columns(records, ("c:line", "c:total"))]
     held = [pl.Series(name, values, dtype=pl.String) for name, values in _columns(rows, ("c:lines", "c:total"))]
     return replace(made, source=made.source.with_columns(names), target=made.target.with_columns(held))

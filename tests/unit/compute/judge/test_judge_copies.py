@@ -334,8 +334,8 @@ def test_an_index_run_marks_replays_as_the_kernel_does() -> None:
 def test_the_absence_of_a_key_that_waited_too_long_counts() -> None:
     keys = [one("young", 0), one("old", 1), one("there", 2), one("lost", 3)]
     waiting = ["young", "old", "there"]
-    found = verdict_by_key(judge, bucket(keys, [one("there", 0)], unsettled=waiting, overdue=["old", "there"]))
-    assert found == {"young": "pending", "old": "missing", "there": "matched", "lost": "missing"}
+    answers = verdict_by_key(judge, bucket(keys, [one("there", 0)], unsettled=waiting, overdue=["old", "there"]))
+    assert answers == {"young": "pending", "old": "missing", "there": "matched", "lost": "missing"}
 
 
 def test_a_row_is_held_to_its_record_whichever_window_has_that() -> None:

@@ -141,11 +141,11 @@ def test_a_key_that_waited_too_long_is_missing_where_the_target_has_no_version_o
     """A target one version behind may be so all the time: whose version waits too long is not unsettled any more."""
     source = [one("none", 0, NEW), one("older", 1, NEW), one("late", 2, NEW)]
     target = [one("older", 0, OLD), one("late", 1, OLD)]
-    found = verdict_by_key(
+    answers = verdict_by_key(
         judge_versions,
         bucket(source, target, unsettled=["none", "older"], overdue=["none", "older", "late"]),
     )
-    assert found == {"none": "missing", "older": "pending", "late": "mismatched"}
+    assert answers == {"none": "missing", "older": "pending", "late": "mismatched"}
 
 
 def test_a_version_of_a_log_that_is_gone_came_before_those_of_the_log_that_is_there() -> None:

@@ -51,8 +51,8 @@ def test_the_rows_of_a_key_are_the_same_however_they_are_held(monkeypatch: pytes
     lazy = KeyCopies(frame, frame)
 
     for row in frame.rows(named=True):
-        one, other = held.of(row), lazy.of(row)
-        assert ([*one], len(one), one[0], [*one[:2]], one[-1]) == (
+        first, other = held.of(row), lazy.of(row)
+        assert ([*first], len(first), first[0], [*first[:2]], first[-1]) == (
             [*other],
             len(other),
             other[0],
@@ -81,10 +81,10 @@ def test_a_key_with_very_many_copies_is_explained_in_little_memory(
     )
     tracemalloc.start()
     try:
-        found = explain(judged, context)
+        explained = explain(judged, context)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
 
-    assert found.select("verdict", "cause").rows() == [("duplicate", "application_resend")]
+    assert explained.select("verdict", "cause").rows() == [("duplicate", "application_resend")]
     assert (peak < 15 * MIB) == is_small

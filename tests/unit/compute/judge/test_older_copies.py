@@ -38,8 +38,8 @@ def frame(*copies: Copy) -> pl.DataFrame:
     ],
 )
 def test_a_lower_number_or_an_earlier_offset_is_older(of_runs: list[Copy], latest: Copy, is_older: bool) -> None:
-    found = older_copies(frame(*of_runs), frame(latest), has_former=False)
-    assert len(found) == int(is_older)
+    older = older_copies(frame(*of_runs), frame(latest), has_former=False)
+    assert len(older) == int(is_older)
 
 
 def test_the_latest_version_of_a_run_counts_beside_its_first_copy() -> None:

@@ -201,7 +201,7 @@ def test_it_is_as_records_looked_at_one_by_one(copies: list[Copy], before: list[
         own = [copy for copy in copies if copy.key == key and not (copy.is_aborted or copy.is_replay)]
         lives: dict[int, list[int | None]] = {}
         for at, copy in enumerate(own):
-            life = sum(one.is_tombstone and one.partition == copy.partition for one in own[:at])
+            life = sum(sent.is_tombstone and sent.partition == copy.partition for sent in own[:at])
             if not copy.is_tombstone:
                 lives.setdefault(life, []).append(copy.value)
         earlier = [copy.value for copy in before if copy.key == key][-1:]

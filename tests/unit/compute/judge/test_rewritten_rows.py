@@ -83,8 +83,8 @@ def test_a_version_that_differs_alone_is_seen() -> None:
 @pytest.mark.parametrize(("held", "places"), [(10, []), (20, []), (9, []), (0, ["(0,0)"]), (30, ["(0,0)"])])
 def test_a_version_that_the_column_rounds_or_a_loader_cuts_off_does_not_differ(held: int, places: list[str]) -> None:
     copies, rows = records(version(17, 7)), table(version(held, 7))
-    found = rewritten_rows(copies, rows, HOP, is_upsert=True, version_unit=Decimal(10))
-    assert found["place"].to_list() == places
+    rewritten = rewritten_rows(copies, rows, HOP, is_upsert=True, version_unit=Decimal(10))
+    assert rewritten["place"].to_list() == places
     assert differing(records({"row_hash": 7}), table(version(5, 7)), is_upsert=True) == []
 
 

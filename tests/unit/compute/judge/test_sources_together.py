@@ -127,9 +127,9 @@ def test_a_row_of_a_key_that_its_source_left_is_held_to_what_the_others_had(
 def of_before(own: Any, other: Any, held: Any, verdict: str = "mismatched", *, is_upsert: bool = True) -> str | None:
     """Return what is said of a key that no source has in the window; None: nothing."""
     frames = (judged(verdict, in_source=False), copies("a", own), copies("b", other), copies("t", *held))
-    found = (compare_versions if is_upsert else compare_events)(*frames).judged
-    assert len(found) < 2
-    return None if found.is_empty() else str(found["verdict"][0])
+    apart = (compare_versions if is_upsert else compare_events)(*frames).judged
+    assert len(apart) < 2
+    return None if apart.is_empty() else str(apart["verdict"][0])
 
 
 def test_a_row_that_differs_from_what_all_sources_had_is_said_on_every_hop() -> None:

@@ -83,8 +83,8 @@ def test_an_unreadable_record_may_have_deleted_its_key_where_the_latest_version_
     """An event is not taken back by a record of its source."""
     frame, none = judged(("missing", BORN)), UnreadRecords.none()
     unread = UnreadRecords(keys=none.keys, is_any=True)
-    found = [mark_unreadable(frame, unread, none, LAGS, takes_latest=latest)["verdict"] for latest in (True, False)]
-    assert [verdicts.to_list() for verdicts in found] == [["undecidable"], ["missing"]]
+    answers = [mark_unreadable(frame, unread, none, LAGS, takes_latest=latest)["verdict"] for latest in (True, False)]
+    assert [verdicts.to_list() for verdicts in answers] == [["undecidable"], ["missing"]]
 
 
 def test_an_earlier_partial_window_makes_only_keys_of_its_time_undecidable() -> None:
@@ -95,7 +95,7 @@ def test_an_earlier_partial_window_makes_only_keys_of_its_time_undecidable() -> 
     missing = turned(judged(*(("missing", at) for at in moments)), undecidable_spans(WHOLE, history, LAGS))
     strange = turned(judged(*(("unexpected", at) for at in moments)), undecidable_spans(history, WHOLE, LAGS))
 
-    is_open = [[verdict == "undecidable" for verdict, _ in found] for found in (missing, strange)]
+    is_open = [[verdict == "undecidable" for verdict, _ in answers] for answers in (missing, strange)]
     assert is_open == [[False, True, True, False, False, True], [False, False, True, True, False, True]]
 
 
@@ -104,15 +104,15 @@ def test_what_a_key_index_has_dropped_is_late_by_the_settle_time_at_most() -> No
     history = LogHistory(dropped=(TimeSpan(end=BORN),))
     frame = judged(*(("unexpected", BORN + after) for after in (-SETTLE, SETTLE / 2, SETTLE, LAGS.longest / 2)))
 
-    found = turned(frame, undecidable_spans(history, WHOLE, LAGS))
+    answers = turned(frame, undecidable_spans(history, WHOLE, LAGS))
 
-    assert [verdict for verdict, _ in found] == ["undecidable", "undecidable", "unexpected", "unexpected"]
+    assert [verdict for verdict, _ in answers] == ["undecidable", "undecidable", "unexpected", "unexpected"]
 
 
 @pytest.mark.parametrize(("kind", "cause"), [("truncated", "truncated"), ("recreated", "topic_recreated")])
 def test_an_unexpected_row_is_undecidable_where_the_log_was_truncated_or_recreated(kind: str, cause: str) -> None:
-    found = (incident(IncidentKind.TRUNCATED),)
-    history = LogHistory(truncated=found) if kind == "truncated" else LogHistory(recreated=found)
+    incidents = (incident(IncidentKind.TRUNCATED),)
+    history = LogHistory(truncated=incidents) if kind == "truncated" else LogHistory(recreated=incidents)
     frame = judged(("unexpected", BORN), ("missing", BORN))
 
     assert turned(frame, undecidable_spans(history, WHOLE, LAGS)) == [
@@ -126,7 +126,7 @@ def test_an_unexpected_row_is_undecidable_where_the_log_was_truncated_or_recreat
 
 
 def test_the_history_keeps_incidents_of_this_and_of_earlier_windows_apart() -> None:
-    found = [
+    incidents = [
         (window(1), incident(IncidentKind.EXPIRED, before_it_was_read=True)),
         (window(2), incident(IncidentKind.TRUNCATED, lo=5, lineage=0)),
         (window(3), incident(IncidentKind.LEADER_CHANGED)),
@@ -134,14 +134,14 @@ def test_the_history_keeps_incidents_of_this_and_of_earlier_windows_apart() -> N
         (window(3), incident(IncidentKind.TRUNCATED, lo=7, lineage=1)),
     ]
 
-    history = log_history(window(3), "orders", found, expired=0)
+    history = log_history(window(3), "orders", incidents, expired=0)
 
     assert history.expired == (TimeSpan(start=BORN, end=BORN + DAY),)
-    assert [one.lo for one in history.truncations] == [5, 7]
-    assert [one.lo for one in history.truncated] == [7]
+    assert [truncation.lo for truncation in history.truncations] == [5, 7]
+    assert [truncation.lo for truncation in history.truncated] == [7]
     assert (len(history.leader_changes), len(history.transactions), history.is_partial) == (1, 1, False)
-    assert log_history(window(3), "other", found, expired=0) == LogHistory()
-    assert log_history(window(3), "orders", found, expired=1).is_partial
+    assert log_history(window(3), "other", incidents, expired=0) == LogHistory()
+    assert log_history(window(3), "orders", incidents, expired=1).is_partial
     unread = incident(IncidentKind.TRUNCATED, before_it_was_read=True)
     partial = log_history(window(3), "orders", [(window(3), unread)], expired=0)
     assert (partial.is_partial, partial.truncated, partial.truncations) == (True, (), ())
@@ -162,11 +162,11 @@ def test_a_truncation_takes_every_older_lineage_from_its_offset_on() -> None:
     def part(partition: int, lo: int, hi: int, lineage: int = 0, topic_id: str = "A") -> PartitionRange:
         return PartitionRange(topic="orders", topic_id=topic_id, partition=partition, lo=lo, hi=hi, lineage=lineage)
 
-    found = [
+    incidents = [
         (window(2), incident(IncidentKind.TRUNCATED, lo=150, lineage=0)),
         (window(3), incident(IncidentKind.TRUNCATED, lo=100, lineage=1)),
     ]
-    history = log_history(window(4), "orders", found, expired=0)
+    history = log_history(window(4), "orders", incidents, expired=0)
 
     assert history.truncated_from([part(0, 0, 200), part(1, 0, 200)]) == {0: 100}
     assert history.truncated_from([part(0, 150, 180, lineage=1)]) == {0: 100}

@@ -24,23 +24,23 @@ def ends(copy: dict[str, Any]) -> bool:
     return copy["is_tombstone"] and copy["version"] is None
 
 
-def lives(found: list[dict[str, Any]], of: dict[str, Any]) -> int:
+def lives(copies: list[dict[str, Any]], of: dict[str, Any]) -> int:
     """Return how often the key was deleted in the partition of a copy, up to it."""
-    return sum(ends(c) and c["partition"] == of["partition"] and c["offset"] <= of["offset"] for c in found)
+    return sum(ends(c) and c["partition"] == of["partition"] and c["offset"] <= of["offset"] for c in copies)
 
 
-def newest(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def newest(copies: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the copies that could be the latest: those that no tombstone ended, be it with or without those that one
     in another partition may have ended."""
-    last = {c["partition"]: max(lives(found, o) for o in found if o["partition"] == c["partition"]) for c in found}
-    left = [copy for copy in found if lives(found, copy) == last[copy["partition"]]]
+    last = {c["partition"]: max(lives(copies, o) for o in copies if o["partition"] == c["partition"]) for c in copies}
+    left = [copy for copy in copies if lives(copies, copy) == last[copy["partition"]]]
     ended_to = max((copy["age"] for copy in left if ends(copy)), default=-1)
     left = [copy for copy in left if last[copy["partition"]] or copy["age"] >= ended_to]
     sure = [copy for copy in left if last[copy["partition"]] or copy["age"] > ended_to]
     return [*last_ones(left), *(copy for copy in last_ones(sure) if copy not in last_ones(left))]
 
 
-def has_no_order(found: list[dict[str, Any]]) -> bool:
+def has_no_order(copies: list[dict[str, Any]]) -> bool:
     """Return whether one without a version may have come after one with the highest."""
 
     def may_follow(bare: dict[str, Any], numbered: dict[str, Any]) -> bool:
@@ -48,18 +48,18 @@ def has_no_order(found: list[dict[str, Any]]) -> bool:
             return bool(bare["age"] > numbered["age"])
         return bare["partition"] != numbered["partition"] or bool(bare["offset"] > numbered["offset"])
 
-    bare = [copy for copy in found if copy["version"] is None and not copy["is_tombstone"]]
-    top = max((copy["version"] for copy in found if copy["version"] is not None), default=None)
-    numbered = [copy for copy in found if copy["version"] == top and top is not None]
-    return any(may_follow(one, other) for one in bare for other in numbered)
+    bare = [copy for copy in copies if copy["version"] is None and not copy["is_tombstone"]]
+    top = max((copy["version"] for copy in copies if copy["version"] is not None), default=None)
+    numbered = [copy for copy in copies if copy["version"] == top and top is not None]
+    return any(may_follow(copy, other) for copy in bare for other in numbered)
 
 
-def last_ones(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def last_ones(copies: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the last copy of each partition, of those with the highest (number, age); all where none is ordered."""
-    if has_no_order(found):
-        return found
-    top = max(((number_of(copy), copy["age"]) for copy in found), default=None)
-    best = [copy for copy in found if (number_of(copy), copy["age"]) == top]
+    if has_no_order(copies):
+        return copies
+    top = max(((number_of(copy), copy["age"]) for copy in copies), default=None)
+    best = [copy for copy in copies if (number_of(copy), copy["age"]) == top]
     return [*{copy["partition"]: copy for copy in sorted(best, key=lambda copy: copy["offset"])}.values()]
 
 
@@ -92,9 +92,9 @@ def oracle(key: str, known: dict[str, Any]) -> str | None:
     least = min(numbers) if numbers and None not in numbers else -1
     elsewhere = [c for c in known["target_elsewhere"] if c["key"] == key]
 
-    def holds(found: list[dict[str, Any]]) -> tuple[bool, bool]:
+    def holds(copies: list[dict[str, Any]]) -> tuple[bool, bool]:
         """Return whether these hold the latest version or a later one: (surely, possibly)."""
-        last = newest(found)
+        last = newest(copies)
         states = {state(copy) for copy in last} or {None}
         held = max((number_of(copy) for copy in last), default=-1)
         older = states != {None} and 0 < held < number
@@ -127,7 +127,7 @@ def oracle(key: str, known: dict[str, Any]) -> str | None:
         return right
     if key in known["unsettled"]:
         return "pending"
-    is_open = any(has_no_order(found) and len({state(copy) for copy in found}) > 1 for found in (of_source, last))
+    is_open = any(has_no_order(copies) and len({state(copy) for copy in copies}) > 1 for copies in (of_source, last))
     return "undecidable" if any(maybe) or is_open else "missing" if present == {None} else "mismatched"
 
 
@@ -154,8 +154,10 @@ def situations(draw: st.DrawFn) -> dict[str, Any]:
         ]
 
     def elsewhere(*, is_source: bool) -> list[dict[str, Any]]:
-        found = [*log(2, 0, 0, is_source=is_source), *log(2, 2, 100, is_source=is_source)]
-        return [copy | {"place": f"{copy['partition']}:{copy['offset']}", "ends_earlier": ends(copy)} for copy in found]
+        copies = [*log(2, 0, 0, is_source=is_source), *log(2, 2, 100, is_source=is_source)]
+        return [
+            copy | {"place": f"{copy['partition']}:{copy['offset']}", "ends_earlier": ends(copy)} for copy in copies
+        ]
 
     target_is_topic = draw(st.booleans())
     target = log(6, 1, 50, is_source=False)

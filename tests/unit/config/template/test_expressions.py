@@ -64,9 +64,9 @@ DATA: dict[str, Any] = {
     ],
 )
 def test_one_expression_keeps_its_value_and_a_text_around_it_makes_it_a_text(text: str, value: Any) -> None:
-    found = read_leaf(text).value(DATA)
-    assert (type(found), found) == (type(value), value)
-    assert str(found) == str(value)
+    answer = read_leaf(text).value(DATA)
+    assert (type(answer), answer) == (type(value), value)
+    assert str(answer) == str(value)
 
 
 def test_numbers_of_any_length_are_computed_to_the_last_digit_or_not_at_all() -> None:
@@ -147,7 +147,7 @@ FILTERS = "Allowed: abs, default, lower, string, trim, upper"
 
 
 @pytest.mark.parametrize(
-    ("text", "found", "remedy"),
+    ("text", "problem", "remedy"),
     [
         ("{{ ''.__class__ }}", "asks for '__class__'", NAME),
         ("{{ row.x.__mro__ }}", "asks for '__mro__'", NAME),
@@ -174,11 +174,11 @@ FILTERS = "Allowed: abs, default, lower, string, trim, upper"
         ("{% nonsense %}", "is not a template: Encountered unknown tag 'nonsense'", WRITE),
     ],
 )
-def test_what_no_leaf_may_say_is_refused_when_it_is_read(text: str, found: str, remedy: str) -> None:
+def test_what_no_leaf_may_say_is_refused_when_it_is_read(text: str, problem: str, remedy: str) -> None:
     with pytest.raises(UnfitError) as caught:
         read_leaf(text)
 
-    assert (caught.value.found, caught.value.remedy) == (f"{shown(text)} {found}", remedy)
+    assert (caught.value.found, caught.value.remedy) == (f"{shown(text)} {problem}", remedy)
 
 
 def test_a_leaf_knows_the_names_it_uses() -> None:

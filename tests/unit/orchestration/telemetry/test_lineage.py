@@ -53,22 +53,22 @@ def reported(
     return lineage.lineage_of(pipeline, CONNECTIONS, counts, accepted or {}, state)
 
 
-def failed(found: lineage.WindowLineage) -> Mapping[str, list[tuple[str, str, str]]]:
+def failed(window: lineage.WindowLineage) -> Mapping[str, list[tuple[str, str, str]]]:
     return {
         point.name: [(item.name, item.expected, item.actual) for item in point.assertions if not item.holds]
-        for point in found.points
+        for point in window.points
     }
 
 
 def test_points_are_datasets_by_openlineages_names_with_the_rows_that_were_read() -> None:
-    found = reported()
-    assert [(point.namespace, point.name, point.rows) for point in found.points] == [
+    window = reported()
+    assert [(point.namespace, point.name, point.rows) for point in window.points] == [
         ("postgres://pg:5433", "erp.shop.outbox", 100),
         ("kafka://k1:9092", "shop-orders", 97),
         ("makewhole://disk", "orders", 98),
     ]
-    assert found.asset is None
-    assert "secret" not in repr(found)
+    assert window.asset is None
+    assert "secret" not in repr(window)
 
 
 def test_each_hop_is_held_to_the_gate_beside_what_was_accepted() -> None:
@@ -79,9 +79,9 @@ def test_each_hop_is_held_to_the_gate_beside_what_was_accepted() -> None:
         "orders": [certified, ("orders-files.duplicate", "at most 0", "1")],
     }
     accepted = {"outbox→orders": {"missing": 1}, "orders→files": {"duplicate": 1}}
-    found = reported(accepted=accepted, state=WindowState.CERTIFIED)
-    assert failed(found) == {"erp.shop.outbox": [], "shop-orders": [], "orders": []}
-    assert found.asset == ("makewhole_shop", "makewhole://certified/shop")
+    window = reported(accepted=accepted, state=WindowState.CERTIFIED)
+    assert failed(window) == {"erp.shop.outbox": [], "shop-orders": [], "orders": []}
+    assert window.asset == ("makewhole_shop", "makewhole://certified/shop")
 
 
 def test_what_was_not_judged_or_is_not_known_never_holds() -> None:
@@ -118,14 +118,14 @@ def test_provider_gets_what_was_left_as_facets() -> None:
         "outbox-orders.missing"
     ]
     assert (missing.success, missing.expected, missing.actual, missing.severity) == (False, "at most 2", "3", "error")
-    assert [(one.namespace, one.name) for one in given.outputs] == [("makewhole", "certified/shop")]
+    assert [(output.namespace, output.name) for output in given.outputs] == [("makewhole", "certified/shop")]
 
 
-@pytest.mark.parametrize("found", [None, "a module"])
-def test_task_is_asked_only_where_the_provider_is_installed(found: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lineage, "find_spec", lambda _: found)
+@pytest.mark.parametrize("provider", [None, "a module"])
+def test_task_is_asked_only_where_the_provider_is_installed(provider: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lineage, "find_spec", lambda _: provider)
     operator = SimpleNamespace()
     lineage.add_lineage(SimpleNamespace(operator=operator))
     asked = {"get_openlineage_facets_on_complete", "get_openlineage_facets_on_failure"}
-    assert set(vars(operator)) == (asked if found else set())
+    assert set(vars(operator)) == (asked if provider else set())
     assert importlib.util.find_spec("airflow.providers.openlineage") is not None

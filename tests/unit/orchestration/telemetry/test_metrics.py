@@ -18,7 +18,8 @@ SHOP = {"pipeline": "shop"}
 
 def numbers(measured: list[Measured]) -> dict[Any, float]:
     return {
-        (one.name, *(value for name, value in one.tags.items() if name != "pipeline")): one.value for one in measured
+        (measure.name, *(value for name, value in measure.tags.items() if name != "pipeline")): measure.value
+        for measure in measured
     }
 
 
@@ -27,12 +28,12 @@ def test_each_verdict_of_each_hop_is_a_number_and_gaps_are_added_up() -> None:
         "orders→warehouse": HopCounts(matched=90, missing=3, duplicate=2, pending=4, before_baseline=1),
         "outbox→orders": HopCounts(matched=99, unexpected=1),
     }
-    found = numbers([*of_window("shop", counts, is_certified=False, older_open=2)])
-    assert found[("keys", "orders-warehouse", "missing")] == 3
-    assert found[("keys", "orders-warehouse", "before_baseline")] == 1
-    assert found[("keys", "outbox-orders", "matched")] == 99
-    assert len([key for key in found if key[0] == "keys"]) == 2 * 11
-    assert {key[0]: value for key, value in found.items() if key[0] != "keys"} == {
+    by_name = numbers([*of_window("shop", counts, is_certified=False, older_open=2)])
+    assert by_name[("keys", "orders-warehouse", "missing")] == 3
+    assert by_name[("keys", "orders-warehouse", "before_baseline")] == 1
+    assert by_name[("keys", "outbox-orders", "matched")] == 99
+    assert len([key for key in by_name if key[0] == "keys"]) == 2 * 11
+    assert {key[0]: value for key, value in by_name.items() if key[0] != "keys"} == {
         "certified": 0,
         "gaps": 6,
         "open_windows": 3,

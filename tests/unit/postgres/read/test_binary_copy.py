@@ -138,11 +138,11 @@ def test_moments_are_microseconds_since_1970_whatever_the_year(numbers: list[int
     values = [struct.pack(">q", number) for number in numbers if abs(number) < 2**63 - 1]
     since_1970 = [number + 946_684_800_000_000 for number in numbers if abs(number) < 2**63 - 1]
 
-    found, is_valid = render.read_numbers(render.TIME, column([*values, None]))
+    read, is_valid = render.read_numbers(render.TIME, column([*values, None]))
 
     assert texts(render.MOMENT, values) == [str(number) for number in since_1970]
     assert is_valid.tolist() == [*(number < 2**63 for number in since_1970), False]
-    assert found.tolist() == [*(number if number < 2**63 else 0 for number in since_1970), 0]
+    assert read.tolist() == [*(number if number < 2**63 else 0 for number in since_1970), 0]
 
 
 def test_endless_moments_say_so_and_are_no_times() -> None:
@@ -161,9 +161,9 @@ def test_endless_moments_say_so_and_are_no_times() -> None:
 def test_uuids_booleans_and_places_are_written_as_casts_write_them(
     values: list[uuid.UUID], places: list[tuple[int, int]]
 ) -> None:
-    assert texts(render.UUID, [one.bytes for one in values]) == [str(one) for one in values]
+    assert texts(render.UUID, [value.bytes for value in values]) == [str(value) for value in values]
     assert texts(render.BOOLEAN, [b"\x00", b"\x01", None]) == ["false", "true", None]
-    assert texts(render.PLACE, [struct.pack(">IH", *one) for one in places]) == [f"({a},{b})" for a, b in places]
+    assert texts(render.PLACE, [struct.pack(">IH", *place) for place in places]) == [f"({a},{b})" for a, b in places]
 
 
 @settings(deadline=None)
@@ -171,9 +171,9 @@ def test_uuids_booleans_and_places_are_written_as_casts_write_them(
 def test_numbers_are_read_with_their_sign(numbers: list[int]) -> None:
     values = [*(struct.pack(">q", number) for number in numbers), struct.pack(">h", -2), struct.pack(">i", -3), None]
 
-    found, is_valid = render.read_numbers(render.NUMBER, column(values))
+    read, is_valid = render.read_numbers(render.NUMBER, column(values))
 
-    assert found.tolist() == [*numbers, -2, -3, 0]
+    assert read.tolist() == [*numbers, -2, -3, 0]
     assert is_valid.tolist() == [*[True] * len(numbers), True, True, False]
 
 
@@ -185,11 +185,11 @@ def test_random_bytes_are_read_within_their_field_or_refused(kind: int, values: 
     with bounds_checked(render):
         for scale in (0, 3):
             try:
-                found = texts(kind, values, scale)
+                rendered = texts(kind, values, scale)
             except ValueError as error:
                 assert str(error) == "a field is no value of its column's type"
             else:
-                assert [text is None for text in found][: len(values)].count(False) <= len(values)
+                assert [text is None for text in rendered][: len(values)].count(False) <= len(values)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -206,16 +206,16 @@ def test_a_field_of_another_length_is_refused(kind: int) -> None:
 
 
 def fields_of(chunks: Sequence[bytes], fields: int) -> list[tuple[bytes | None, ...]]:
-    found: list[tuple[bytes | None, ...]] = []
+    written: list[tuple[bytes | None, ...]] = []
     reader = RowWalk(fields)
     for chunk in chunks:
         rows = reader.rows(chunk)
         for at in range(len(rows)):
             places = [(int(rows.starts[f, at]), int(rows.lengths[f, at])) for f in range(fields)]
             raw = bytes(rows.content.bytes)
-            found.append(tuple(None if size < 0 else raw[start : start + size] for start, size in places))
+            written.append(tuple(None if size < 0 else raw[start : start + size] for start, size in places))
     assert reader.is_ended
-    return found
+    return written
 
 
 @settings(max_examples=examples(200), deadline=None)
@@ -224,7 +224,7 @@ def fields_of(chunks: Sequence[bytes], fields: int) -> list[tuple[bytes | None, 
     size=st.integers(1, 40),
 )
 def test_rows_are_the_same_wherever_the_chunks_are_cut(rows: list[tuple[bytes | None, ...]], size: int) -> None:
-    text = HEADER + b"".join(row(*one) for one in rows) + TRAILER
+    text = HEADER + b"".join(row(*fields) for fields in rows) + TRAILER
     chunks = [text[at : at + size] for at in range(0, len(text), size)]
 
     with bounds_checked(walk):

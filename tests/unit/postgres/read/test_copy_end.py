@@ -30,9 +30,9 @@ def test_as_many_rows_as_were_sent_are_all() -> None:
 )
 def test_what_is_short_or_broken_is_read_again(end: dict[str, Any], message: str) -> None:
     seven: dict[str, Any] = {"table": "ops.rows", "sent_rows": 7, "arrived_rows": 7, "problem": None}
-    found = CopyEnd(**(seven | end))
+    trailer = CopyEnd(**(seven | end))
 
     with pytest.raises(TransientError) as raised:
-        found.require_whole(NO_SESSION)
+        trailer.require_whole(NO_SESSION)
 
     assert str(raised.value) == message

@@ -21,7 +21,7 @@ def table(
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "is_same"),
+    ("first", "other", "is_same"),
     [
         (table(), table(), True),
         (table(), table(2), False),
@@ -41,7 +41,7 @@ def table(
     ],
 )
 def test_two_tables_are_one_place_where_server_database_and_number_are(
-    one: TableIdentity, other: TableIdentity, *, is_same: bool
+    first: TableIdentity, other: TableIdentity, *, is_same: bool
 ) -> None:
-    texts = identity_texts({"one": one, "other": other})
+    texts = identity_texts({"one": first, "other": other})
     assert (texts["one"] == texts["other"]) is is_same

@@ -24,20 +24,20 @@ def pipeline(*hops: tuple[str, str]) -> Pipeline:
 
 
 def test_a_chain_goes_from_where_nothing_leads_in_to_where_nothing_leads_out() -> None:
-    found = pipeline(("outbox", "orders"), ("orders", "mirror"), ("orders", "store"), ("mirror", "store"))
+    made = pipeline(("outbox", "orders"), ("orders", "mirror"), ("orders", "store"), ("mirror", "store"))
 
-    assert point_chains(found) == [
+    assert point_chains(made) == [
         PointChain(points=("outbox", "orders", "mirror", "store"), reach=Reach.LEDGER),
         PointChain(points=("outbox", "orders", "store"), reach=Reach.LEDGER),
     ]
-    assert (first_points(found), reach_of(found)) == (["outbox"], Reach.LEDGER)
+    assert (first_points(made), reach_of(made)) == (["outbox"], Reach.LEDGER)
 
 
 def test_the_weakest_chain_is_the_reach_of_a_pipeline() -> None:
-    found = pipeline(("outbox", "store"), ("orders", "store"))
+    made = pipeline(("outbox", "store"), ("orders", "store"))
 
-    assert [chain.reach for chain in point_chains(found)] == [Reach.LEDGER, Reach.LOG]
-    assert reach_of(found) is Reach.LOG
+    assert [chain.reach for chain in point_chains(made)] == [Reach.LEDGER, Reach.LOG]
+    assert reach_of(made) is Reach.LOG
 
 
 def test_a_topic_that_another_topic_feeds_begins_no_chain() -> None:

@@ -42,6 +42,6 @@ def test_no_row_and_no_value_say_nothing() -> None:
 def test_several_rows_say_nothing_even_where_they_agree() -> None:
     for least, greatest in (("5", "9"), ("7", "7"), (None, None)):
         rows = ProgressRows(rows=2, offsets=0 if least is None else 2, least=least, greatest=greatest)
-        found = next_offset(rows, NEXT)
-        assert isinstance(found, UnknownProgress)
-        assert (found.fault, found.rows) == (ProgressFault.SEVERAL_ROWS, 2)
+        offset = next_offset(rows, NEXT)
+        assert isinstance(offset, UnknownProgress)
+        assert (offset.fault, offset.rows) == (ProgressFault.SEVERAL_ROWS, 2)

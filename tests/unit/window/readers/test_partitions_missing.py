@@ -10,7 +10,7 @@ pytestmark = pytest.mark.unit
 
 
 @pytest.mark.parametrize(
-    ("missing", "records", "found"),
+    ("missing", "records", "expected"),
     [
         ({1: 25}, {0: 30, 1: 25}, {"whole": {"1": 25}, "others": {"missing": 0, "records": 30}}),
         ({0: 3, 1: 5, 2: 4}, {0: 9, 1: 5, 2: 4}, {"whole": {"1": 5, "2": 4}, "others": {"missing": 3, "records": 9}}),
@@ -22,16 +22,16 @@ pytestmark = pytest.mark.unit
     ],
 )
 def test_partitions_of_which_all_is_missing_are_named_where_others_came(
-    missing: dict[int, int], records: dict[int, int], found: dict[str, Any] | None
+    missing: dict[int, int], records: dict[int, int], expected: dict[str, Any] | None
 ) -> None:
-    assert partitions_missing(missing, records) == found
+    assert partitions_missing(missing, records) == expected
 
 
 def test_a_sentence_says_what_is_missing_where() -> None:
-    one = {"whole": {"1": 1}, "others": {"missing": 0, "records": 30}}
+    counts = {"whole": {"1": 1}, "others": {"missing": 0, "records": 30}}
     two = {"whole": {"1": 1000, "3": 25}, "others": {"missing": 3, "records": 4000}}
 
-    assert partitions_sentence("orders", "copies", one) == (
+    assert partitions_sentence("orders", "copies", counts) == (
         "nothing of partition 1 of orders is in copies (1 record), and 0 of 30 records of the others are missing: does "
         "its reader take all partitions?"
     )

@@ -55,12 +55,12 @@ def test_an_incident_of_a_group_stays_one_where_the_file_names_no_progress() -> 
     ],
 )
 def test_a_progress_that_says_nothing_is_named_with_its_rows(unknown: UnknownProgress, said: str) -> None:
-    found = of_progress(incident(IncidentKind.GROUP_UNKNOWN), hop(BY_TOPIC), {1: unknown})
-    assert found.kind is IncidentKind.PROGRESS_UNKNOWN
-    assert incident_sentence(found) == (
+    happened = of_progress(incident(IncidentKind.GROUP_UNKNOWN), hop(BY_TOPIC), {1: unknown})
+    assert happened.kind is IncidentKind.PROGRESS_UNKNOWN
+    assert incident_sentence(happened) == (
         f"{said}, and records of o/1 wait from offset 20 on: how far its sink has loaded them is not known"
     )
-    assert settled_by(found).endswith(", then run this window again") or settled_by(found).endswith(
+    assert settled_by(happened).endswith(", then run this window again") or settled_by(happened).endswith(
         "; then run this window again"
     )
     offsets = ReaderOffsets(offsets=GroupOffsets(committed={1: None}, out_of_range={}), unknown={1: unknown})
@@ -70,8 +70,8 @@ def test_a_progress_that_says_nothing_is_named_with_its_rows(unknown: UnknownPro
 
 def test_the_lines_to_write_distinguish_the_rows_of_sinks() -> None:
     several = UnknownProgress(fault=ProgressFault.SEVERAL_ROWS, rows=2, least="5", greatest="9")
-    found = of_progress(incident(IncidentKind.GROUP_UNKNOWN), hop(BARE), {1: several})
-    assert settled_by(found) == (
+    happened = of_progress(incident(IncidentKind.GROUP_UNKNOWN), hop(BARE), {1: several})
+    assert settled_by(happened) == (
         "write `topic: COLUMN` with the column of the topic's name or `where: \"COLUMN = 'VALUE'\"` with the column "
         "that distinguishes sinks under `progress` of hop orders→store; of a table that keeps former offsets, name a "
         "view with the newest row of each partition; then run this window again"
@@ -80,18 +80,18 @@ def test_the_lines_to_write_distinguish_the_rows_of_sinks() -> None:
 
 def test_an_offset_that_the_log_does_not_have_is_named_as_the_table_has_it() -> None:
     beyond = incident(IncidentKind.GROUP_OUT_OF_RANGE, 41, log=[10, 40])
-    found = of_progress(beyond, hop(BY_TOPIC), {})
-    assert found.kind is IncidentKind.PROGRESS_OUT_OF_RANGE
-    assert incident_sentence(found) == (
+    happened = of_progress(beyond, hop(BY_TOPIC), {})
+    assert happened.kind is IncidentKind.PROGRESS_OUT_OF_RANGE
+    assert incident_sentence(happened) == (
         "at of dw.offsets is 40 for o/1, the last one done, so that 41 is next, which is behind the end of its log (40)"
         ", and records wait from offset 20 on: how far its sink has loaded them is not known"
     )
-    assert settled_by(found).startswith(
+    assert settled_by(happened).startswith(
         "if at is the offset that is read next, write `means: next` under `progress` of hop orders→store. Otherwise: a "
         "sink that asks"
     )
     assert f"run `update dw.offsets set at = OFFSET where {ROWS}` with that of the last record it has" in settled_by(
-        found
+        happened
     )
     before = of_progress(incident(IncidentKind.GROUP_OUT_OF_RANGE, 5, log=[10, 40]), hop(BARE), {})
     assert "at of dw.offsets is 5 for o/1, which is before the beginning of its log (10)" in incident_sentence(before)
@@ -103,9 +103,9 @@ def test_an_offset_that_the_log_does_not_have_is_named_as_the_table_has_it() -> 
 
 
 def test_a_sink_that_stands_is_named_by_its_table() -> None:
-    found = of_progress(incident(IncidentKind.CONSUMER_STALLED, 20), hop(BARE), {})
-    assert found.kind is IncidentKind.CONSUMER_STALLED
-    assert incident_sentence(found) == (
+    happened = of_progress(incident(IncidentKind.CONSUMER_STALLED, 20), hop(BARE), {})
+    assert happened.kind is IncidentKind.CONSUMER_STALLED
+    assert incident_sentence(happened) == (
         "by at of dw.offsets the sink has stood at offset 20 of o/1 since the last window, and records wait from "
         "offset 20 on"
     )
@@ -117,12 +117,12 @@ def test_a_sink_that_stands_is_named_by_its_table() -> None:
 def test_files_of_several_topics_are_said_to_be_so(named: str, said: str) -> None:
     unknown = UnknownProgress(fault=ProgressFault.SEVERAL_ROWS, rows=2, least=named, greatest="99")
     of_files = hop(replace(FILES_THEMSELVES, other_topics=("web",)))
-    found = of_progress(incident(IncidentKind.GROUP_UNKNOWN), of_files, {1: unknown})
+    happened = of_progress(incident(IncidentKind.GROUP_UNKNOWN), of_files, {1: unknown})
 
     text = f"{said}, and rows, which may be of other topics, go up to 99"
-    assert incident_sentence(found) == (
+    assert incident_sentence(happened) == (
         f"{text}, and records of o/1 wait from offset 20 on: how far its sink has loaded them is not known"
     )
-    assert "name the column that says it as `topic` under `position`" in settled_by(found)
+    assert "name the column that says it as `topic` under `position`" in settled_by(happened)
     offsets = ReaderOffsets(offsets=GroupOffsets(committed={}, out_of_range={}), unknown={1: unknown})
     assert unknown_standing(of_files, offsets, "o", 1) == text

@@ -99,7 +99,7 @@ def test_connections_that_are_not_known_are_all_named_with_the_machine(monkeypat
     with pytest.raises(ConfigurationError) as caught:
         pickle.loads(pickle.dumps(context({"log": KAFKA, "db": DATABASE})))
 
-    assert [(one.file, one.path, one.found) for one in caught.value.problems] == [
+    assert [(problem.file, problem.path, problem.found) for problem in caught.value.problems] == [
         (f"environment of the Python workers on {socket.gethostname()}", f"AIRFLOW_CONN_{name}", "is not set")
         for name in ("LOG", "DB")
     ]

@@ -134,8 +134,8 @@ def fields(draw: Any, name: str, depth: int = 2) -> Drawn:
     """Draw the type of a field: simple, or with others in it."""
     kind = draw(st.sampled_from(["simple", "simple", "named", "null", "record", "array", "map", "union"]))
     if kind == "simple" or depth == 0:
-        found: Drawn = draw(st.sampled_from(SIMPLE))
-        return found
+        drawn: Drawn = draw(st.sampled_from(SIMPLE))
+        return drawn
     if kind == "named":
         named: Drawn = draw(st.sampled_from(_named(name)))
         return named

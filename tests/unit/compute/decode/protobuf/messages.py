@@ -40,7 +40,7 @@ def add_message(file: Any, message: Any, fields: list[tuple[Any, ...]]) -> None:
         if presence:
             made.proto3_optional = presence == "optional"
             oneof = f"_{name}" if presence == "optional" else presence
-            names = [one.name for one in message.oneof_decl]
+            names = [choice.name for choice in message.oneof_decl]
             if oneof not in names:
                 message.oneof_decl.add(name=oneof)
                 names.append(oneof)

@@ -207,7 +207,7 @@ def test_each_type_is_rendered_many_at_once_as_alone_in_every_declared_type(kind
     message = class_of(file)
     raw = data.draw(st.lists(VALUES[kind], min_size=2, max_size=5))
     made = [message(id=value, v=value, **dict.fromkeys(columns, value)) for value in raw]
-    values: list[bytes | None] = [prefix(1) + FIRST + one.SerializeToString() for one in made]
+    values: list[bytes | None] = [prefix(1) + FIRST + made_message.SerializeToString() for made_message in made]
     shape = shape_of(Schemas({"ids/1": file}), columns, version="$.v")
 
     decoded = decode_values(batch(values), shape)
