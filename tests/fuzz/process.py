@@ -1,6 +1,7 @@
 """Have inputs tried by a process that may die or hang, and say of which input it did."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -27,9 +28,10 @@ class Outcome:
 
 
 class FuzzProcess:
-    """A worker, started when it is asked for the first time, and after it ended."""
+    """A worker, started when it is asked for the first time, and after it ended; its files lie in the folder."""
 
     def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._notebook_path, self._log_path = folder / "notebook", folder / "log"
         self._notebook_path.write_bytes(bytes(ROOM_BYTES))
         self._notebook = Notebook(self._notebook_path)
@@ -73,6 +75,7 @@ class FuzzProcess:
                 self._worker = subprocess.Popen(
                     [sys.executable, "-X", "faulthandler", "-m", "tests.fuzz.worker", str(self._notebook_path)],
                     cwd=_ROOT,
+                    env={**os.environ, "TMPDIR": str(self._folder)},
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=log,
