@@ -111,13 +111,13 @@ def _mended(before: Held, key: str) -> list[list[Values]]:
     if not sent:
         return [[]]
     if not rows:
-        return [[item] for item in sent]
+        return [[values] for values in sent]
     right = [row for row in rows if _compared(before, row) in {_compared(before, two) for two in sent}]
     if len(rows) > 1:
         return [[row] for row in right or rows] + (
             [] if right else [[_merged(before, row, two)] for row in rows for two in sent]
         )
-    return [[_merged(before, rows[0], item)] for item in sent]
+    return [[_merged(before, rows[0], values)] for values in sent]
 
 
 def _compared(held: Held, values: Values) -> Values:

@@ -24,8 +24,8 @@ Contents = tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...
 """The key, the value and the headers of a record."""
 
 _FORMATS = {kind.name: kind for kind in (*FORMATS, *REGISTRY_FORMATS, *WHOLE_FORMATS)}
-_COORDINATES: Mapping[str, Coordinates] = {place.name: place for place in COORDINATES}
-TABLES: Mapping[str, StoreKind] = {place.name: place for place in STORES if place.is_writable}
+_COORDINATES: Mapping[str, Coordinates] = {coordinates.name: coordinates for coordinates in COORDINATES}
+TABLES: Mapping[str, StoreKind] = {kind.name: kind for kind in STORES if kind.is_writable}
 
 
 def format_of(history: History) -> RecordFormat:
