@@ -1,6 +1,7 @@
 """Start one stack for the session and the scenarios on it, together and each on a shop of its own."""
 
 import json
+import math
 import os
 import shutil
 import tempfile
@@ -23,14 +24,14 @@ from tests.e2e.scenarios.own_dags import OWN_DAGS, Consumed, OwnDag
 from tests.e2e.scenarios.pipeline_files import FILES, GROUPS
 from tests.e2e.scenarios.unattended import Backfilled, Observed, Outlasted, Scheduled, SelfChecked
 from tests.e2e.shop import ScenarioShop
-from tests.e2e.stage import Stage
+from tests.e2e.stage import RUN_SECONDS, Stage
 from tests.world.metrics import TakenMetrics, metrics_server
 from tests.world.people import TakenPosts, webhook_server
 
 _FOLDER_PREFIX = "makewhole-e2e-"
 _TRIES = 3
 _AT_ONCE = 2  # as many as the cores that are there to be counted on
-_SECONDS = 800.0
+_SECONDS_OF_TWO = 400.0  # for as many scenarios as run at once, on a machine that does other work, too
 _SCENARIOS: Mapping[str, Callable[[Stage, ScenarioShop], Any]] = {
     "healed": failures.healed,
     "answered": approvals.answered,
@@ -54,12 +55,18 @@ _FOR_TEST_ALL = frozenset(_SCENARIOS) - {"answered", "scheduled", "nightly"}
 """Scenarios left to `make test-all`: each takes a minute or more of two cores."""
 
 
+def _most_seconds(scenarios: int) -> float:
+    """Return for how long a test waits at most for one of that many scenarios, which may be the last to begin."""
+    return _SECONDS_OF_TWO * math.ceil(scenarios / _AT_ONCE)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of those scenarios, before tests are chosen by their marks."""
     for item in items:
         if _FOR_TEST_ALL.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.extended)
+            item.add_marker(pytest.mark.timeout(_most_seconds(len(_SCENARIOS)) + RUN_SECONDS))
 
 
 @pytest.fixture(scope="session")
@@ -186,7 +193,7 @@ def begin_at_once(wanted: frozenset[str], request: pytest.FixtureRequest) -> Non
 def _seen(name: str) -> Callable[[dict[str, Future[Any]]], Any]:
     @pytest.fixture(scope="session", name=name)
     def seen(begun: dict[str, Future[Any]]) -> Any:
-        return begun[name].result(_SECONDS)
+        return begun[name].result(_most_seconds(len(begun)))
 
     return seen
 

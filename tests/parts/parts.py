@@ -52,21 +52,30 @@ _WINDOWS = _part(
     marker="integration and not extended and not on_spark",
 )
 _EXTENDED = _part(
-    "extended", "tests/integration", "tests/histories", "tests/e2e", "--histories", "2", marker="extended", processes=2
+    "extended", "tests/integration", "tests/histories", "--histories", "2", marker="extended", processes=2
 )
+# Every process that runs one of them starts an Airflow, and has all of them play there.
+_SCENARIOS = _part("scenarios", "tests/e2e", "--ignore", "tests/e2e/dying_parts", marker="extended")
+_DYING_PARTS = _part("dying-parts", "tests/e2e/dying_parts", marker="extended")
 _ON_SPARK = _part(
     "on-spark", "tests/integration/spark", "--on-spark", marker="integration and not extended", processes=2
 )
 
 PARTS: Mapping[str, Part] = {
     part.name: part
-    for part in (_UNIT, _INTEGRATION, _E2E, _LAB, _CRASH, _HISTORIES, _FUZZ, _WINDOWS, _EXTENDED, _ON_SPARK)
+    for part in (
+        *(_UNIT, _INTEGRATION, _E2E, _LAB, _CRASH, _HISTORIES, _FUZZ, _WINDOWS),
+        *(_EXTENDED, _SCENARIOS, _DYING_PARTS, _ON_SPARK),
+    )
 }
 
 STAGES: Mapping[str, Sequence[Sequence[Part]]] = {
     # An Airflow waits for a third of its time, and is what the first stage waits for.
     "test": [[_E2E, _yielding(_UNIT), _yielding(_CRASH), _yielding(_FUZZ)], [_on_servers("--histories", "1")]],
     "test-fast": [[_UNIT, _WINDOWS]],
-    "test-all": [[_UNIT], [_on_servers()], [_E2E], [_CRASH], [_FUZZ], [_EXTENDED], [_ON_SPARK]],
+    "test-all": [
+        *([_UNIT], [_on_servers()], [_E2E], [_CRASH], [_FUZZ]),
+        *([_EXTENDED], [_SCENARIOS], [_DYING_PARTS], [_ON_SPARK]),
+    ],
 }
 """The parts of each set, stage by stage: those of a stage run side by side."""

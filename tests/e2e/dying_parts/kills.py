@@ -1,11 +1,10 @@
 """Kill parts of a stack in the middle of a window, start them again, and wait for the end of the window."""
 
-import os
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,7 +24,6 @@ from tests.world.sql import run_sql
 
 MISTAKES = Mistakes(never_sent=(7,), never_loaded=(11,), loaded_twice=(55,))
 Answer = TypeVar("Answer")
-_WAITING = "select client_port from pg_stat_activity where %s = any(pg_blocking_pids(pid))"
 _END_SECONDS = 2 * RUN_SECONDS
 
 
@@ -63,75 +61,6 @@ def stop_loaders() -> None:
 def begun(stage: Stage, shop: ScenarioShop) -> Run:
     """Begin a run of the shop's only window."""
     return stage.begin(shop.name, to=utc(STARTED))
-
-
-class Hold:
-    """A lock that a window has to wait for."""
-
-    def __init__(self, dsn: str, statement: str) -> None:
-        self._dsn, self._statement = dsn, statement
-        self._connection = psycopg2.connect(dsn)
-        with self._connection.cursor() as cursor:
-            cursor.execute(statement)
-
-    def wait(self) -> psutil.Process:
-        """Wait until a process of the service waits for it; return that."""
-        return until(self._waiting, _END_SECONDS, lambda: f"a session that waits for: {self._statement}")
-
-    def _waiting(self) -> psutil.Process | None:
-        ports = {port for (port,) in run_sql(self._dsn, _WAITING, self._connection.info.backend_pid)}
-        owners = {
-            connection.pid
-            for connection in psutil.net_connections("tcp")
-            if connection.laddr and connection.laddr.port in ports
-        }
-        for pid in owners - {None, os.getpid()}:
-            with suppress(psutil.NoSuchProcess):
-                process = psutil.Process(pid)
-                if not process.name().startswith("postgres"):
-                    return process
-        return None
-
-    def release(self) -> None:
-        """Release it; harmless when its server is gone."""
-        with suppress(psycopg2.Error):
-            self._connection.close()
-
-
-@contextmanager
-def held_in_snapshot(stage: Stage, shop: ScenarioShop, run: Run) -> Iterator[Hold]:
-    """Hold the table that the snapshot of a run reads, until its application waits for it, and for as long as wanted
-    then."""
-    stage.wait_for_task(run, "open_window", "success")  # before that, the table is looked at
-    with _holding(stage.status["postgres"]["dsn"], f"lock table {shop.name}.outbox in access exclusive mode") as hold:
-        hold.wait()
-        assert stage.tasks(run)["snapshot"] == "running", stage.story(run)
-        yield hold
-
-
-@contextmanager
-def held_in_compensate(stage: Stage, shop: ScenarioShop, run: Run) -> Iterator[Hold]:
-    """Hold the table that the plan of a run writes to, after its records, until its task waits for it, and for as long
-    as wanted then. Who reads it does not wait."""
-    with _holding(stage.status["postgres"]["dsn"], f"lock table {shop.name}.warehouse in exclusive mode") as hold:
-        waiting = hold.wait()
-        assert stage.tasks(run)["compensate"] == "running", (waiting.cmdline(), stage.story(run))
-        yield hold
-
-
-def held_window(shop: ScenarioShop, stage: Stage) -> AbstractContextManager[Hold]:
-    """Hold the row of the shop's window in the journal, which the results of comparing wait for."""
-    journal = environment(stage.home)["MAKEWHOLE_JOURNAL_DSN"]
-    return _holding(journal, f"select from makewhole.window where pipeline = '{shop.name}' for no key update")
-
-
-@contextmanager
-def _holding(dsn: str, statement: str) -> Iterator[Hold]:
-    hold = Hold(dsn, statement)
-    try:
-        yield hold
-    finally:
-        hold.release()
 
 
 def task_process(stage: Stage, run: Run, task: str) -> psutil.Process:

@@ -18,9 +18,6 @@ from tests.e2e.dying_parts.kills import (
     built,
     clear,
     end,
-    held_in_compensate,
-    held_in_snapshot,
-    held_window,
     kill_components,
     kill_database,
     kill_scheduler_alone,
@@ -32,6 +29,7 @@ from tests.e2e.dying_parts.kills import (
     tries,
     up,
 )
+from tests.e2e.holds import held_in_compensate, held_in_snapshot, held_window
 from tests.e2e.scenarios.pipeline_files import STARTED
 from tests.e2e.shop import ScenarioShop
 from tests.e2e.stage import RUN_SECONDS, Run, Stage, until, utc

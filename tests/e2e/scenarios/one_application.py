@@ -5,17 +5,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import psutil
-import psycopg2
 
 from makewhole.key_index.files import filter_path
 from makewhole.stack.environment import environment
+from tests.e2e.holds import held_in_snapshot, held_window, holding
 from tests.e2e.scenarios.pipeline_files import ORDERS, STARTED
 from tests.e2e.shop import ScenarioShop
-from tests.e2e.stage import ONCALL, RUN_SECONDS, Run, Stage, until, utc
-from tests.world.sql import run_sql
+from tests.e2e.stage import ONCALL, Run, Stage, until, utc
 
 SPARK_STEPS = ("snapshot", "reconcile", "validate")
 _ANSWER = """\
@@ -109,54 +108,23 @@ def killed(stage: Stage, shop: ScenarioShop) -> Killed:
     shop.build()
     shop.trade(range(ORDERS), STARTED - timedelta(hours=3))
     stage.wait_for_dag(shop.pipeline_dag)
-    journal, shops = environment(stage.home)["MAKEWHOLE_JOURNAL_DSN"], stage.status["postgres"]["dsn"]
-    with Obstacle(shops, f"lock table {shop.name}.outbox in access exclusive mode") as in_snapshot:
-        run = stage.begin(shop.name, to=utc(STARTED))
-        in_snapshot.wait(stage, run)
-        window = f"select from makewhole.window where pipeline = '{shop.name}' for no key update"
-        with Obstacle(journal, window) as in_reconcile:
-            jobs = [_kill(stage, run, shop)]
-            in_snapshot.remove()
-            in_reconcile.wait(stage, run)
-            with Obstacle(journal, _ANSWER.format(pipeline=shop.name)) as in_validate:
-                jobs.append(_kill(stage, run, shop))
-                in_reconcile.remove()
-                in_validate.wait(stage, run)
-                jobs.append(_kill(stage, run, shop))
+    run, journal = stage.begin(shop.name, to=utc(STARTED)), environment(stage.home)["MAKEWHOLE_JOURNAL_DSN"]
+    with held_in_snapshot(stage, shop, run) as in_snapshot, held_window(shop, stage) as in_reconcile:
+        jobs = [_kill(shop)]
+        in_snapshot.release()
+        in_reconcile.wait()
+        with holding(journal, _ANSWER.format(pipeline=shop.name)) as in_validate:
+            jobs.append(_kill(shop))
+            in_reconcile.release()
+            in_validate.wait()
+            jobs.append(_kill(shop))
     stage.ended(run, "success")
     return Killed(ended=_ended(stage, run), jobs=tuple(jobs))
 
 
-class Obstacle:
-    """A transaction that is held open, and others wait for."""
-
-    def __init__(self, dsn: str, statement: str) -> None:
-        self._dsn, self._statement = dsn, statement
-
-    def __enter__(self) -> Self:
-        self._connection = psycopg2.connect(self._dsn)
-        with self._connection.cursor() as cursor:
-            cursor.execute(self._statement)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.remove()
-
-    def wait(self, stage: Stage, run: Run) -> None:
-        """Wait until another session waits for it."""
-        query = "select true from pg_stat_activity where %s = any(pg_blocking_pids(pid))"
-        pid = self._connection.info.backend_pid
-        until(lambda: run_sql(self._dsn, query, pid) or None, RUN_SECONDS, lambda: stage.story(run))
-
-    def remove(self) -> None:
-        """Release the others; harmless when they go on already."""
-        self._connection.close()
-
-
-def _kill(stage: Stage, run: Run, shop: ScenarioShop) -> str:
-    """Kill the Spark application of a shop with everything that it started, once there is one: a command of another
-    scenario may have waited for the obstacle before it. Return the name of its job."""
-    [application] = until(lambda: _applications(shop) or None, RUN_SECONDS, lambda: stage.story(run))
+def _kill(shop: ScenarioShop) -> str:
+    """Kill the Spark application of a shop with everything that it started. Return the name of its job."""
+    [application] = _applications(shop)
     job = next(part for part in application.info["cmdline"] if part.endswith(".py"))
     for process in (*application.children(recursive=True), application):
         with suppress(psutil.NoSuchProcess):

@@ -9,7 +9,8 @@ from typing import Any
 
 from examples.flights.settings import FIRST_DAY, Systems, day_after, day_start
 from examples.flights.system import System
-from tests.e2e.dying_parts.kills import held_in_compensate, kill_task
+from tests.e2e.dying_parts.kills import kill_task
+from tests.e2e.holds import held_in_compensate
 from tests.e2e.scenarios.pipeline_files import ORDERS, STARTED
 from tests.e2e.shop import Mistakes, ScenarioShop
 from tests.e2e.stage import ENDED, RUN_SECONDS, Run, Stage, until, utc
